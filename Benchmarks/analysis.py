@@ -11,7 +11,7 @@ import tempfile
 import time
 
 MEGABYTES = 256  # a trace of 32 million leaf calls
-# name, what is run on the trace, at least so many million calls a second, at most so many bytes a call
+# name, what is run on the trace, the least million calls a second, the most bytes a call
 ROWS = [
     ("report", ["report"], 30, None),
     ("tree", ["tree"], 30, None),

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define DESCRIPTION_BYTES 128
-/// A table with open addressing, of so many, a power of two. An entry that is filled in stays as it is: unwinders keep pointers into it.
+/// A table with open addressing, of `count` entries, a power of two. An entry that is filled in stays as it is: unwinders keep pointers into it.
 struct description_table {
     struct description *entries;
     uint64_t count;

@@ -36,7 +36,7 @@
 /* From the label to what belongs to it: the return address, and the next label of the same one (ReturnLabels.swift). */
 #define LABEL_RETURN 0x100000
 #define LABEL_NEXT 0x100008
-/* Labels come in blocks: so many bytes of code, and as many of what belongs to them. */
+/* Labels come in blocks: LABEL_BLOCK_CODE bytes of code, and as many of what belongs to them. */
 #define LABEL_BLOCK_CODE LABEL_RETURN
 #define LABEL_LIBRARY_BLOCKS 16 /* blocks in libtracer-labels.so (Sources/LabelLibrary); libtracer.so has one */
 #define LABEL_LIBRARY_SLOT_BLOCKS 2 /* how many of them are for calls through slots, where functions are patched */
@@ -76,7 +76,7 @@
 #define CONTEXT_TID 344
 #define CONTEXT_LIST_MASK 352
 #define LIST_BITS 9 /* 2^9 lists of open frames on other stacks, by stack pointer, at first: 4096 bytes … */
-#define MOST_LIST_BITS 18 /* … and so many when there are very many frames */
+#define MOST_LIST_BITS 18 /* … and this many when there are very many frames */
 #define LIST_HASH 0x4f1bbcdd
 #define PATIENCE 16 /* calls on the own stack after the last frame elsewhere has ended, until the fast path is taken again */
 

@@ -41,7 +41,7 @@
 #define SPAN_END 2
 #define SPAN_NONE 3
 
-// Stubs and hooks lie in blocks: so many stubs, then their hooks, which a stub reaches (aarch64: 1 MB). The
+// Stubs and hooks lie in blocks: a number of stubs, then their hooks, which a stub reaches (aarch64: 1 MB). The
 // first is in the library's own image.
 #define STUB_BYTES 16
 #define STUB_BLOCK 16384
@@ -189,7 +189,7 @@ long tracer_run_apart(void (*body)(void *), void *argument, long flags, uint32_t
     __attribute__((visibility("hidden")));
 /// Gives the thread its context, as its first call would, also while nothing is recorded. The name is any, and not looked at.
 void tracer_begin_thread(const char *name) __attribute__((visibility("hidden")));
-/// For Calibration: a function that does nothing, and so many calls of a function.
+/// For Calibration: a function that does nothing, and `count` calls of a function.
 void tracer_nothing(void) __attribute__((visibility("hidden")));
 void tracer_call(void (*function)(void), long count) __attribute__((visibility("hidden")));
 void tracer_some_work(void) __attribute__((visibility("hidden")));

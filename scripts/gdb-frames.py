@@ -4,7 +4,7 @@
     gdb PROGRAM CORE -x scripts/gdb-frames.py -ex 'thread apply all tracer-frames'
 
 `tracer-frames [COUNT]` is about the selected thread, innermost call first: the function, where it was called, when it was entered (ticks),
-its record and the stack pointer that the record is known by, and where its enter is: so many words back in the chunk. Needs the libtracer.so that the process has, with its symbols. Where
+its record and the stack pointer that the record is known by, and where its enter is: how many words back in the chunk. Needs the libtracer.so that the process has, with its symbols. Where
 things lie is read from the headers in CSupport, so use it from the checkout that built the agent.
 """
 import glob

@@ -201,7 +201,7 @@
     b.ne \none
 .endm
 
-// Spilled, with so much pushed below: said again where the code above does not run on.
+// Spilled, with `pushed` bytes pushed below: said again where the code above does not run on.
 .macro CFI_SPILLED pushed=0
     .cfi_def_cfa_offset RETURN_SLOT + 8 + \pushed
     .cfi_offset x30, -8

@@ -182,7 +182,7 @@
     jne \none
 .endm
 
-// Spilled, with so much pushed below: said again where the code above does not run on.
+// Spilled, with `pushed` bytes pushed below: said again where the code above does not run on.
 .macro CFI_SPILLED patched=0, pushed=0
     .cfi_def_cfa_offset RETURN_SLOT + 8 + BELOW(\patched) + \pushed
 .endm

@@ -29,7 +29,7 @@ extension [UInt8] {
         }
     }
 
-    /// Moves what was appended since `start` to the right end of so many columns. All of it is ASCII.
+    /// Moves what was appended since `start` to the right end of `width` columns. All of it is ASCII.
     package mutating func align(from start: Int, width: Int) {
         let missing = width - (count - start)
         guard missing > 0 else { return }

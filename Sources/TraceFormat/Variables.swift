@@ -68,7 +68,7 @@ public enum Variables {
         Variable(
             "TRACER_FUNCTIONS", Globs.self, nil, form: "globs separated by ':', each FUNCTION of the program or MODULE!FUNCTION")
     }
-    /// But those that are smaller than so many bytes and run no code but their own.
+    /// But those that are smaller than this number of bytes and run no code but their own.
     @inlinable public static var minimumSize: Variable<Depth> {
         Variable("TRACER_MINSIZE", Depth.self, 0, form: "a whole number of bytes up to 1000000")
     }

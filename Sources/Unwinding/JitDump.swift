@@ -15,7 +15,7 @@ package enum JitDump {
         CompilerFile(path).map { file in code(byteCount: file.byteCount) { file.bytes(at: $0, $1) } } ?? []
     }
 
-    /// - Parameter read: offset, count: so many bytes, or what there is of them
+    /// - Parameter read: offset, count: this many bytes, or what there is of them
     package static func code(byteCount: Int, _ read: (Int, Int) -> [UInt8]) -> [MadeCode.Code] {
         let header = Fields(read(0, headerBytes))
         guard header.bytes.count == headerBytes, header.half(0) == magic, header.half(4) == version else { return [] }

@@ -21,7 +21,7 @@ package struct ModuleImage {
     private static let load: UInt32 = 1, frameTable: UInt32 = 0x6474_e550 // PT_LOAD, PT_GNU_EH_FRAME
 
     /// nil: it is no ELF file of 64 bits.
-    /// - Parameter read: so many bytes from an offset; fewer where the file ends
+    /// - Parameter read: `count` bytes from an offset; fewer where the file ends
     package init?(read: (_ offset: UInt64, _ count: Int) -> [UInt8]) {
         let header = read(0, Self.headerBytes)
         guard header.count == Self.headerBytes, header.starts(with: [0x7f, 0x45, 0x4c, 0x46, 2, 1]) else { return nil }

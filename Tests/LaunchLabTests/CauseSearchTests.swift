@@ -146,7 +146,7 @@ import Testing
         for profile in result.corrected {
             #expect(profile.tree.own == 0 && profile.tree.all(.call).allSatisfy { $0.own >= 0 })
         }
-        // More than so many calls can cost is noise, and so is a launch that was faster with the agent.
+        // More than that many calls can cost is noise, and so is a launch that was faster with the agent.
         result.untracedTotals = [1, 1, 1]
         #expect(result.overhead == 1002 * LaunchResult.costliestCall)
         result.untracedTotals = [total * 2, total * 2, total * 2]

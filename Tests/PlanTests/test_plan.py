@@ -283,7 +283,7 @@ class TestApplied:
     library = staticmethod(functools.cache(lambda: apply_library("gcc")))
 
     def run_both(self, command, fewest, **variables):
-        """The program's output, bare and patched, must be the same; so many functions must have been entered."""
+        """The program's output, bare and patched, must be the same; more than `fewest` functions must have been entered."""
         path = os.path.realpath(shutil.which(command[0]))
         listed = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
         modules = [path, *(os.path.realpath(found) for found in re.findall(r"=> (/\S+)", listed))]

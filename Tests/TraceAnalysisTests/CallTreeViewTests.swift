@@ -152,7 +152,7 @@ private func sample() throws -> CallTree {
 }
 
 @Suite struct TreeDiffTests {
-    /// main calls `function` of `length` so many times. A recorded call costs `leaf`, `inside` of it within its length.
+    /// main calls `function` of `length` `calls` times. A recorded call costs `leaf`, `inside` of it within its length.
     private func run(
         _ name: String, calls: UInt64, length: UInt64, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000,
         leaf: UInt32 = 0, inside: UInt32 = 0

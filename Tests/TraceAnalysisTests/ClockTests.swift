@@ -14,7 +14,7 @@ private func migrated(at change: UInt64, ticksPerNanosecond: Double, asleep: UIn
     }
 }
 
-/// A trace of so many seconds in which main calls a, each time for 100 µs, again and again: `length` says how many ticks a call has.
+/// A trace of `seconds` seconds in which main calls a, each time for 100 µs, again and again: `length` says how many ticks a call has.
 private func calls(
     seconds: UInt64, wordsPerChunk: Int, pause: UInt64 = 1_000_000, _ monotonic: @escaping @Sendable (UInt64) -> UInt64,
     length: (UInt64) -> UInt64, _ more: (inout TraceBuilder) -> Void = { _ in }

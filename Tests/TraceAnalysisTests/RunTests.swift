@@ -27,7 +27,7 @@ private final class Run {
     func summary(workers: Int = 2) -> RunSummary { RunSummary(run, workers: workers) }
 }
 
-/// Function 1 is `name`, called `count` times for so many nanoseconds.
+/// Function 1 is `name`, called `count` times for `length` nanoseconds.
 private func process(
     _ pid: UInt32, parent: UInt32 = 1, _ name: String = "work", module: String = "/lib/libwork.so", calls count: Int, of length: UInt64,
     ticksPerNanosecond rate: UInt64 = 1, id: UInt32 = 1, begun: UInt64 = 1_000_000, state: Int = Int(TRACE_FINISHED), isCopy: Bool = false

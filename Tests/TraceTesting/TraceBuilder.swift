@@ -8,7 +8,7 @@ public struct TraceBuilder: Sendable {
     private var finished: [(order: Int, bytes: [UInt8])] = []
     private var records: [UInt8] = []
     private var opened = 0
-    /// CLOCK_MONOTONIC at so many ticks, where they are not even.
+    /// CLOCK_MONOTONIC at a number of ticks, where they are not even.
     public var monotonic: (@Sendable (UInt64) -> UInt64)?
 
     /// One tick is one nanosecond unless `ticksPerNanosecond` says otherwise; the trace starts at tick 1_000_000.
@@ -233,7 +233,7 @@ public struct TraceBuilder: Sendable {
 
     // MARK: chunks
 
-    /// From now on chunks of the thread hold no more than so many words, and no more than so many frames. `areUnsettled`:
+    /// From now on chunks of the thread hold at most `words` words and at most `frames` frames. `areUnsettled`:
     /// every other one lists a frame that is not open and lacks one that is, and says that it may.
     public mutating func limit(_ thread: Int, words: Int = .max, frames: Int = .max, areUnsettled: Bool = false) {
         threads[thread].wordsPerChunk = words

@@ -2,7 +2,7 @@
 // twice with other amounts. Built in two parts, the library with -DLIBRARY. Not an interpreter: the number of its modules, and with
 // it the number of calls that can be seen, depends on who built it.
 //
-//     work PRESS PARSE    so much of each
+//     work PRESS PARSE    that much of each
 //     work                three threads that parse
 #include <pthread.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@ struct X86ReturnWord {
     private var accesses: [Access] = []
     /// Bytes that were pushed since the entry; nil: no straight line leads here.
     private var depth: Int64?
-    /// Registers that hold an address of the stack, on a straight line: so much below the word.
+    /// Registers that hold an address of the stack, on a straight line: this many bytes below the word.
     private var copies = [Int64?](repeating: nil, count: 16)
     /// A bit for each that holds what rbp does.
     private var frameCopies: UInt16 = 0

@@ -16,7 +16,7 @@ package struct ImageHistory {
     /// Each with its addresses behind it.
     private var samples: [UInt8] = []
     private var sampleCount: UInt32 = 0
-    /// More than the file may have: so many records are gone.
+    /// More than the file may have: the number of records that are gone.
     package private(set) var left: UInt64 = 0
     private var kept = 0
     private var recordsInBlock: UInt64 = 0
@@ -193,7 +193,7 @@ package struct ImageHistory {
 /// How much may be kept of an image, and where.
 package struct KernelStorage {
     let spool: KernelSpool
-    /// At most so many bytes; their end where the trace keeps its end (ring), else their beginning.
+    /// At most this many bytes; their end where the trace keeps its end (ring), else their beginning.
     let mostBytes: Int
     let keepsEnd: Bool
     /// Page faults at code are kept, each with the file that it is of, and nothing else.

@@ -25,7 +25,7 @@ package struct RecordOptions: Sendable {
     package var start: String?
     /// When threads run and wait, and which pages come from disk, as the kernel reports it. nil: where that costs little.
     package var states: Bool?
-    /// Stacks as well, so many times a second of each CPU that is at work; nil: none.
+    /// Stacks as well, this many times a second of each CPU that is at work; nil: none.
     package var samplesPerSecond: Int?
     /// Page faults whose page was in memory, too.
     package var minorFaults = false

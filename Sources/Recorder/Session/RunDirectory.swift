@@ -142,7 +142,7 @@ package enum EndedTrace {
         return hasEnded(header, written: info.st_mtim.tv_sec)
     }
 
-    /// A trace whose process counts elsewhere is taken to have ended when so many seconds have passed since it was written: nobody here can
+    /// A trace whose process counts elsewhere is taken to have ended when this many seconds have passed since it was written: nobody here can
     /// say it.
     private static let silence = 3600
 

@@ -20,9 +20,9 @@ package struct FoundCall: Sendable {
 
 package struct CallSearch: Sendable {
     package enum Wanted: Sendable {
-        /// The longest so many; of a recursive function its outermost calls.
+        /// This many, the longest; of a recursive function its outermost calls.
         case longest(Int)
-        /// All of at least so many ticks, merged where they overlap.
+        /// All of at least `least` ticks, merged where they overlap.
         case moments(least: UInt64)
     }
 

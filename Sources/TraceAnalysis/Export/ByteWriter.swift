@@ -16,7 +16,7 @@ struct ByteWriter: ~Copyable {
 
     deinit { base.deallocate() }
 
-    /// Makes space for so many bytes more. Whatever is stored without a check of its own was reserved before.
+    /// Makes space for `byteCount` bytes more. Whatever is stored without a check of its own was reserved before.
     @inline(__always) mutating func reserve(_ byteCount: Int) {
         if _slowPath(capacity &- count < byteCount) { grow(byteCount) }
     }

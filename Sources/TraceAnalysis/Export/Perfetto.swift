@@ -118,7 +118,7 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     private var piece: UInt32 = 0
     private var functions: [UInt32] = []
 
-    /// Compressed when there is so much: fits a second-level cache.
+    /// Compressed when there are this many bytes: fits a second-level cache.
     private static var blockBytes: Int { 768 << 10 }
 
     mutating func start(_ thread: ExportThread) {

@@ -4,7 +4,7 @@ import CTraceLayout
 
 protocol RecordReader {
     var damagedRecords: Int { get set }
-    /// Records of so many bytes come next.
+    /// Records of `byteCount` bytes come next.
     mutating func begin(byteCount: Int)
     /// false when the record contradicts itself.
     mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool

@@ -31,7 +31,7 @@ package struct Phase: Sendable {
     package var usage: Usage
     /// When `created` and `exec` were; nil of others. `TraceFile.nanosecondsSinceStart` knows both ways.
     package var monotonic: Nanoseconds?
-    /// It was at most so much earlier; 0: exactly then.
+    /// It was at most this much earlier; 0: exactly then.
     package var error: Nanoseconds
     package var thread: UInt32
 }

@@ -48,7 +48,7 @@ package struct TimeScale: Sendable {
     /// Clocks between 1 kHz and 1 THz.
     private static func isPlausible(_ ratio: Double) -> Bool { ratio >= 1e-3 && ratio <= 1e6 }
 
-    /// The length of so many ticks, rounded. Never traps: a length beyond UInt64 becomes its maximum.
+    /// The length of `tickCount` ticks, rounded. Never traps: a length beyond UInt64 becomes its maximum.
     package func nanoseconds(_ tickCount: UInt64) -> Nanoseconds {
         Nanoseconds(UInt64(exactly: (Double(tickCount) * nanosecondsPerTick).rounded()) ?? .max)
     }

@@ -41,7 +41,7 @@ package struct TraceRun: Sendable {
     /// When its first process began, in nanoseconds of the epoch.
     package var startedAt: UInt64 { files.first?.header.first_realtime_ns ?? 0 }
 
-    /// All of them opened. Where a process may have so many files open.
+    /// All of them opened. Where a process may have that many files open.
     package func open() throws -> [TraceFile] {
         var limit = rlimit()
         if files.count > 200, getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max {

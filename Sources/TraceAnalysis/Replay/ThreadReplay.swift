@@ -49,7 +49,7 @@ extension TraceFile {
     ///   - end: until when calls that are still open ran
     ///   - window: lines to keep back at most
     ///   - deepest: how many levels of the tree, 0 all
-    ///   - limit: no more than so many lines will be asked for, 0 any number
+    ///   - limit: at most this many lines will be asked for, 0 any number
     package func replay(
         thread: UInt32, until end: TraceEnd, deepest: Int, limit: Int, window: Int = 1 << 16,
         _ table: FunctionNames, _ body: @escaping (ReplayLine) throws -> Bool

@@ -4,7 +4,7 @@ import Presentation
 import TraceFormat
 
 package struct FunctionReport: Sendable {
-    /// Calls of so many nanoseconds.
+    /// Calls whose length in nanoseconds is in `range`.
     package struct Bar: Sendable, Equatable {
         package var range: Range<UInt64>
         package var calls: UInt64

@@ -4,7 +4,7 @@
 export const ROW = 20;
 const highest = 30000;
 
-/// A context for so many pixels of the page, and how many of them are not there since they are too many.
+/// A context for `width` by `height` pixels of the page, and how many of them are not there since they are too many.
 export function sized(canvas, width, height) {
   const ratio = globalThis.devicePixelRatio || 1, most = Math.floor(highest / ratio), cut = Math.max(height - most, 0);
   canvas.style.width = width + "px";

@@ -9,9 +9,9 @@ enum HotFunctions {
     /// TRACER_KEEPHOT.
     nonisolated(unsafe) static var areKept = Variables.keepsHot.standard
 
-    /// About so many complete calls are needed to decide.
+    /// About this many complete calls are needed to decide.
     private static let calls = 100_000
-    /// One word in so many is looked at: a prime, so that no loop of the program keeps step with it.
+    /// One word in `stride` is looked at: a prime, so that no loop of the program keeps step with it.
     private static let stride = 61
     private static let samples = UInt32(calls / stride)
     /// A call, measured with a clock read in it, is short if it takes less than this many times the cost of recording one.

@@ -20,7 +20,7 @@ enum Stubs {
     private static let mostCalls = 32768
     nonisolated(unsafe) private static var nextCalls = mostCalls
 
-    /// Before the first one: so many slots will ask.
+    /// Before the first one: this many slots will ask.
     static func expect(_ slots: Int) { nextCalls = min(Memory.wholePages((slots &+ 1) &* Int(STUB_BYTES)), mostCalls) }
 
     static func address(of index: Int) -> UInt64 { UInt64(UInt(bitPattern: tracer_stub(index))) }

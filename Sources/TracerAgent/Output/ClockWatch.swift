@@ -11,7 +11,7 @@ enum ClockWatch {
     nonisolated(unsafe) private static var latest = trace_clock_sample(ticks: 0, monotonic_ns: 0)
     nonisolated(unsafe) private static var lock = Lock()
 
-    /// Before an event of this moment is written, so many ticks after the base that its thread has had. A thread that is busy sets
+    /// Before an event of this moment is written by a thread whose base is `base`. A thread that is busy sets
     /// another base or fills its chunk soon; one that was silent may have slept, and its machine too.
     @inline(__always) static func poll(_ ticks: UInt64, since base: UInt64) {
         if Int64(bitPattern: ticks &- latest.ticks) >= Architecture.clockPause

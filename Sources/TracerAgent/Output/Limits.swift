@@ -8,6 +8,6 @@ enum Limits {
     /// Size limit of the file; 0: no limit.
     nonisolated(unsafe) static var fileBytes: UInt64 = 0
     nonisolated(unsafe) static var mode = Variables.mode.standard
-    /// The last so many bytes are kept, not the first.
+    /// The last bytes are kept, not the first.
     static var isRing: Bool { mode == .ring }
 }

@@ -124,7 +124,7 @@ enum Memory {
         tracer_code_written(address, address &+ byteCount)
         return protect(address, byteCount, readExecute)
     }
-    /// The whole pages that hold so many bytes.
+    /// The whole pages that hold `byteCount` bytes.
     static func wholePages(_ byteCount: Int) -> Int { (byteCount &+ Memory.pageBytes &- 1) & ~(Memory.pageBytes &- 1) }
 }
 

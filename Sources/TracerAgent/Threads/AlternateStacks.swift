@@ -123,7 +123,7 @@ extension ThreadRecorder {
         if context.pointee.lists == nil { setLists(1 << UInt32(LIST_BITS)) }
         return context.pointee.lists != nil
     }
-    /// Makes so many that a list has few frames, however many coroutines wait; but not while a trampoline has one of them in its hands.
+    /// Makes enough lists that each has few frames, however many coroutines wait; but not while a trampoline has one of them in its hands.
     private func growLists() {
         let mask = context.pointee.list_mask
         if context.pointee.busy != 0 || context.pointee.alternate_count < UInt64(mask) &* 4 || mask &+ 1 >= 1 << UInt32(MOST_LIST_BITS) {

@@ -4,7 +4,7 @@ import CSupport
 
 extension ThreadRecorder {
     nonisolated(unsafe) private static var orphanState = thread_state()
-    /// Beyond so many, 8 MB, none is waited for any longer.
+    /// Above this number, 8 MB, none is waited for any longer.
     private static let mostOrphans: UInt64 = 65536
 
     /// nil: no thread has left any.

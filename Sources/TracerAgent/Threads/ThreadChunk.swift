@@ -195,7 +195,7 @@ extension ThreadRecorder {
         }
     }
 
-    /// The enters of all open frames are in a chunk that is no longer written. Of the own stack's so many are in it: they need not be the
+    /// The enters of all open frames are in a chunk that is no longer written. Of the own stack's, `young` are in it: they need not be the
     /// innermost, since a frame may have been settled.
     func markElsewhere(_ young: Int = .max) {
         markAlternateElsewhere()

@@ -60,7 +60,7 @@ enum ThreadContexts {
             if context.pointee.state == block { body(context) }
         }
     }
-    /// The next so many, in turn.
+    /// The next `most`, in turn.
     @inline(__always) static func forFew(_ most: Int, _ body: (ThreadContext) -> Void) {
         if turn == nil { turn = first }
         for _ in 0..<most {

@@ -307,7 +307,7 @@ struct ThreadRecorder {
     }
     static let batchBytes = 65536
 
-    /// Space for so many records, in the list. nil: no memory.
+    /// Space for `byteCount` bytes of records, in the list. nil: no memory.
     static func newBatch(_ byteCount: Int, _ list: inout UnsafeMutablePointer<frame_batch>?)
         -> (start: UnsafeMutableRawPointer, count: Int)?
     {

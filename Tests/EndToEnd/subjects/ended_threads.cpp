@@ -4,7 +4,7 @@
 // link: -pthread
 // case: all TRACER_MODE=ring TRACER_MAXSIZE=1M
 // native: * because the memory of an emulator counts with that of the program
-// tree: none what a ring keeps of so many threads is not known beforehand
+// tree: none what a ring keeps of that many threads is not known beforehand
 // modes: instrumented
 #include "subject.h"
 #include <pthread.h>

@@ -9,7 +9,7 @@
 // timeout: 30
 // tree: none the order of threads is the subject's own matter
 #include "subject.h"
-enum { RELOCATING = 100, FINALIZED = 102, CONSTRUCTED = 104, EXITING = 106 }; // pipes: so many and one more
+enum { RELOCATING = 100, FINALIZED = 102, CONSTRUCTED = 104, EXITING = 106 }; // pipes: this number and one more
 #ifdef LIB_holder
 // Relocated before what needs it. Its resolver runs then, when nothing of libc may be called.
 static long call(long number, long a, const void *b, long c) {

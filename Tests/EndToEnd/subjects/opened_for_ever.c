@@ -7,7 +7,7 @@
 // case: ring TRACER_MODE=ring TRACER_MAXSIZE=1M
 // case: full
 // native: * because the memory of an emulator counts with that of the program
-// tree: none what a ring keeps of so many loads is not known beforehand
+// tree: none what a ring keeps of that many loads is not known beforehand
 // modes: instrumented
 #include "subject.h"
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Modules with so much text that what is found in it is remembered for the next start: functions that are called alone, one whose
+// Modules with enough text that what is found in it is remembered for the next start: functions that are called alone, one whose
 // address is taken, too, in the program, in its library, and in a library that is opened later.
 // compilers: gcc
 // build: -O2 -fno-plt -Wl,--build-id

@@ -7,7 +7,7 @@ import shutil
 import runs
 from trial import Suite, Test
 
-# All of the first subjects, and of the rest every one of so many: each is a start of node.
+# All of the first subjects, and of the rest one in EVERY: each is a start of node.
 FIRST = re.compile(r"vm|worker|child-process|signal|napi|async-hooks")
 EVERY = 100
 

@@ -10,7 +10,7 @@ from trial import Suite
 FOLDERS = ("t/base", "t/cmd", "t/comp", "t/io", "t/mro", "t/op", "t/opbasic", "t/re", "t/run", "t/uni", "lib", *(f"{name}/t" for name in (
     "cpan/File-Temp cpan/IO-Socket-IP cpan/IPC-SysV cpan/Scalar-List-Utils cpan/Socket cpan/autodie dist/Carp dist/IO dist/Storable dist/Thread-Queue dist/Time-HiRes "
     "dist/threads dist/threads-shared ext/B ext/File-Glob ext/Hash-Util-FieldHash ext/IPC-Open3 ext/POSIX ext/PerlIO-scalar ext/PerlIO-via ext/Pod-Html ext/re").split()))
-# Every so many files of all of them, and those whose names speak of what an agent might disturb.
+# One in EVERY files of all of them, and those whose names speak of what an agent might disturb.
 EVERY = 5
 ALWAYS = re.compile(r"alarm|caller|die|exec|exit|fork|kill|lex_assign|magic|open|pipe|proc|sel|shm|sem|msg|sig|sleep|socket|sys|thread|time|wait|warn")
 # These compute for minutes, or look at perl's own sources.

@@ -54,7 +54,7 @@ TRACER_STARTUP_POOL_ITEM(1, planted_on_pool, settings) { spin(POOL_ITEM_MICROSEC
 
 static void make_table(void) { spin(LAZY_MICROSECONDS); }
 
-/// Two launches at once, two so many milliseconds later, and so on. The file counts them.
+/// Two launches at once, two `milliseconds` later, and so on. The file counts them.
 static void wait_as_it_pleases(const char *path, int milliseconds) {
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (file < 0 || write(file, "x", 1) != 1) exit(4);

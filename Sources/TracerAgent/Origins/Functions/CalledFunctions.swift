@@ -54,7 +54,7 @@ enum CalledFunctions {
     /// CLOCK_MONOTONIC: the next time for it.
     nonisolated(unsafe) private static var due: UInt64 = 0
     private static let leastPause: UInt64 = 5_000_000
-    /// Putting back takes one part of so many of the time.
+    /// Putting back takes one part in `pauseFactor` of the time.
     private static let pauseFactor: UInt64 = 100
 
     /// FunctionTable's lock is held. The store is the last: who reads it finds the rest.

@@ -19,7 +19,7 @@ struct RelocatedArea {
     /// in relocated instructions.
     static let descriptionBytes: UInt64 = 8192 &* UInt64(DESCRIPTION_BYTES)
 
-    /// `address`: so many bytes of zeros. `descriptions`: within 32 bits of the code; 0: none.
+    /// `address`: as many bytes of zeros as `bytes` says. `descriptions`: within 32 bits of the code; 0: none.
     init(at address: UInt64, _ functions: UInt32, code: Range<UInt64>, hooks: UInt64, base: UInt64, descriptions: UInt64) {
         let start = UnsafeMutableRawPointer(bitPattern: UInt(address))!
         area = start.assumingMemoryBound(to: relocated_area.self)

@@ -289,7 +289,7 @@ enum GlobalDefinitions {
     nonisolated(unsafe) private static var count = 128 // each name has one entry; a later one takes it
     nonisolated(unsafe) private static var table: UnsafeMutableRawPointer?
 
-    /// Before the first one: so many slots will ask. Each page that is touched is a page fault.
+    /// Before the first one: this many slots will ask. Each page that is touched is a page fault.
     static func expect(_ slots: Int) {
         while count < slots &* 2 && count < 4096 { count = count &* 2 }
         let bytes = count &* MemoryLayout<Entry>.stride
