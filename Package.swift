@@ -31,7 +31,7 @@ let agentC: [CSetting] = [
 ]
 // initfirst: our constructor runs before every other, libc's included, so that what those call is recorded.
 // "Embedded" keeps the driver from linking Swift's runtime.
-// bfd gives the reserved area for labels, which is in no file (trampoline.S), a segment of its own. gold puts it behind the code, where
+// bfd gives the reserved area for labels, which is in no file (trampoline.S), a segment of its own. gold puts it after the code, where
 // the loader would have to clear a part of a page of code; lld before it, and then sorts the table of .eh_frame_hdr wrongly.
 let agentLinker: [LinkerSetting] = [
     .unsafeFlags([
@@ -53,7 +53,7 @@ let agentLinker: [LinkerSetting] = [
 let coldSwift: [SwiftSetting] = [.unsafeFlags(["-Xfrontend", "-disable-sil-perf-optzns"], .when(configuration: .release))]
 
 // The tool brings Swift's runtime and Foundation along, which makes it start in half the time and run where no Swift is. The
-// objects are compiled for dynamic libraries, as the test bundle needs them, so they do not name the archives behind Foundation's.
+// objects are compiled for dynamic libraries, as the test bundle needs them, so they do not name the archives that Foundation needs.
 let staticSwift: [LinkerSetting] = [
     .unsafeFlags([
         "-static-stdlib", "-lCoreFoundation", "-l_FoundationICU", "-l_FoundationCShims", "-l_FoundationCollections",

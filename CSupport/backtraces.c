@@ -1,7 +1,7 @@
 // backtrace() and _Unwind_Backtrace() walk through traced frames to the end, and would show the trampolines between
 // them: a program that counts or prints its frames would see us. Their slots lead here instead, and what is ours is omitted.
-// So do libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of HP's and of LLVM's).
-// Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at. But HP's libunwind must be
+// So do libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of nongnu libunwind and of LLVM's).
+// Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at. But nongnu libunwind must be
 // helped where it goes on at another address.
 #include "layout.h"
 
@@ -104,7 +104,7 @@ __attribute__((noinline)) static int step_by(int kind, void *cursor) {
     }
 }
 
-// HP's libunwind goes on at another address (_Unwind_SetIP, by which a personality routine names its landing pad; unw_set_reg) by
+// nongnu libunwind goes on at another address (_Unwind_SetIP, by which a personality routine names its landing pad; unw_set_reg) by
 // writing it to where it has read the return address: to the stack. What a label stands for is no location but a value, and it writes to
 // that address all the same (dwarf_put in include/tdep-x86_64/libunwind_i.h). So for the time of that call the cursor has a location.
 enum { CURSOR_WORDS = 64, LOCATION_VALUE = 4 }; // the locations are within 42; DWARF_LOC_TYPE_VAL
@@ -162,7 +162,7 @@ __attribute__((noinline)) static int set_by(int kind, void *cursor, int number, 
 }
 static int set_0(void *cursor, int number, uint64_t value) { return set_by(0, cursor, number, value); }
 static int set_1(void *cursor, int number, uint64_t value) { return set_by(1, cursor, number, value); }
-_Static_assert(WRITER_KINDS == 2, "kinds of HP's cursors");
+_Static_assert(WRITER_KINDS == 2, "kinds of nongnu libunwind's cursors");
 
 /// unw_backtrace, by steps. Its own fast way takes a frame with the mark of a signal handler's for one that the kernel has made.
 static struct {
@@ -184,7 +184,7 @@ static int step_1(void *cursor) { return step_by(1, cursor); }
 static int step_2(void *cursor) { return step_by(2, cursor); }
 _Static_assert(CURSOR_KINDS == 3, "kinds of cursors");
 
-/// dladdr and dladdr1 say of a label, behind whose call a function returns, what they would of the address that it stands for. Who asks
+/// dladdr and dladdr1 say of a label, after whose call a function returns, what they would of the address that it stands for. Who asks
 /// for the byte before that has one in the call.
 static int (*real_questions[2])(uint64_t, void *, void *, int);
 static uint64_t as_program(uint64_t address) {

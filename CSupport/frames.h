@@ -114,7 +114,7 @@
 #define LABEL_SLOT_COUNT 16384 /* for calls through slots, where functions are patched; those have the rest, two each */
 #elif defined(__aarch64__) // likewise: x9, x10, x11 and the return address, which comes in x30
 #define RETURN_SLOT 24
-#define SPILL_X0 16 /* and x1 behind it, and so on */
+#define SPILL_X0 16 /* and x1 after it, and so on */
 #define SPILL_X2 32
 #define SPILL_X4 48
 #define SPILL_X6 64
@@ -134,7 +134,7 @@
 #define SPILL_FOURTH (SPILL_X2 - 8)
 #define LABEL_CALL_BYTES 4
 #define LABEL_SLOT_COUNT LABEL_COUNT
-#define LABEL_KINDS 1 /* x16 and x17 are nobody's at any call (AAPCS64 6.1.1): patched functions have no labels of their own */
+#define LABEL_KINDS 1 /* x16 and x17 are free at any call (AAPCS64 6.1.1): patched functions have no labels of their own */
 #endif
 
 /// Distance by which a frame that its function's own instrumentation opened is distinguished: its stack pointer lies this far above that
@@ -231,7 +231,7 @@ struct thread_context {
     struct frame_record **lists; // open frames on other stacks, by stack pointer
     uint32_t tid, index;
     uint32_t list_mask, unused;  // one less than there are lists
-    struct frame_record *strays; // frames that were opened while the trampolines were changing the lists
+    struct frame_record *unsorted; // frames that were opened while the trampolines were changing the lists
     struct frame_batch *alternate_batches; // all records for frames on other stacks …
     struct frame_record *free_alternate; // … free ones that only the slow path takes …
     struct frame_record *ended;        // … and those that were not taken out of their list when they ended
@@ -333,7 +333,7 @@ static inline struct thread_state *tracer_thread_state(void) { return &tracer_th
 static inline uint64_t tracer_thread_pointer(void) { return (uint64_t)__builtin_thread_pointer(); }
 
 // Addresses of links, which outlive the calls that Swift would make of them.
-static inline struct frame_record **tracer_strays(struct thread_context *context) { return &context->strays; }
+static inline struct frame_record **tracer_unsorted(struct thread_context *context) { return &context->unsorted; }
 static inline struct thread_context **tracer_same_block(struct thread_context *context) { return &context->same_block; }
 static inline struct frame_record **tracer_older(struct frame_record *frame) { return &frame->older; }
 

@@ -90,7 +90,7 @@ _Static_assert(AT(trace_chunk_header, filtered_by_time, CHUNK_FILTERED_TIME) &&
                "trace chunk header");
 extern struct process_page tracer_process __attribute__((visibility("hidden")));
 
-// Reserved area of the image (trampoline.S). Labels, and LABEL_RETURN behind each what belongs to it; the first block of stubs.
+// Reserved area of the image (trampoline.S). Labels, and LABEL_RETURN after each what belongs to it; the first block of stubs.
 extern uint8_t tracer_labels[] __attribute__((visibility("hidden")));
 extern uint8_t tracer_reserved_stubs[] __attribute__((visibility("hidden")));
 extern uint8_t tracer_reserved_mappings[] __attribute__((visibility("hidden")));
@@ -118,7 +118,7 @@ static inline uint64_t *tracer_label_return(uint64_t label) { return (uint64_t *
 static inline uint64_t *tracer_label_next(uint64_t label) { return (uint64_t *)(label + LABEL_NEXT); }
 
 // Functions that say themselves when they are called (InstrumentedFunctions.swift): a table with open addressing, by address, its mask, in
-// bytes, in front of it. Empty entries lead to `tracer_no_function`, whose target is 0; behind the table are INSTRUMENTED_SLACK of them, or
+// bytes, in front of it. Empty entries lead to `tracer_no_function`, whose target is 0; after the table are INSTRUMENTED_SLACK of them, or
 // more. Mask 0: the trampolines find nobody there, and all calls go the slow way. FUNCTION_INSTANT is not 0: it is not recorded.
 #define INSTRUMENTED_SLACK 64
 extern struct function_hook tracer_no_function __attribute__((visibility("hidden")));
@@ -273,7 +273,7 @@ uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint
 uint64_t tracer_replace_module_question(uint64_t target, int has_more) __attribute__((visibility("hidden")));
 /// Calls V8's setter with the function that finds the location of a true return address (ReturnLocations.swift).
 void tracer_answer_locations(uint64_t setter) __attribute__((visibility("hidden")));
-/// `target` is _Unwind_SetIP of HP's libunwind, and `get` its _Unwind_GetIP; then its unw_set_reg and unw_get_reg.
+/// `target` is _Unwind_SetIP of nongnu libunwind, and `get` its _Unwind_GetIP; then its unw_set_reg and unw_get_reg.
 uint64_t tracer_replace_landing(uint64_t target, uint64_t get) __attribute__((visibility("hidden")));
 #define WRITER_KINDS 2 /* for a process's own frames, and for any */
 uint64_t tracer_replace_set(uint64_t target, uint64_t get, int kind, int address_register) __attribute__((visibility("hidden")));

@@ -1,6 +1,6 @@
 // clang-format off: this is assembly
 // The beginning of both trampoline.S: lists of the sites that the agent patches before the first call (Processor/Trampolines.swift).
-// END_OF_PATCH_SITES stands behind the last one.
+// END_OF_PATCH_SITES stands after the last one.
     .section .tls_sites, "a"
     .p2align 2
     .globl tracer_tls_sites_begin, tracer_tls_sites_end

@@ -64,7 +64,7 @@ struct original tracer_original(uint64_t address) {
         return found;
     }
     uint64_t offset = address - (uint64_t)area->functions[n].target;
-    if (is_signed) { // paciasp is behind the stub
+    if (is_signed) { // paciasp is after the stub
         if (offset < 4) {
             found.address -= 4;
             return found;

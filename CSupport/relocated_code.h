@@ -19,7 +19,7 @@ struct relocated_shape {
     } instructions[RELOCATED_MOST_INSTRUCTIONS];
 };
 
-/// Stubs, each with the relocated instructions behind it, in order. Never given back: who was interrupted there may go on there much later.
+/// Stubs, each with the relocated instructions after it, in order. Never given back: who was interrupted there may go on there much later.
 struct relocated_area {
     struct relocated_area *next;
     uint64_t code, code_end;

@@ -90,10 +90,10 @@ static int each(struct module_info *module, uint64_t size, void *data) {
     return question->callback(module, size, question->data);
 }
 
-/// The address that they ask for is in the first words of what they give their callback: of libgcc (struct unw_eh_callback_data) and HP's
+/// The address that they ask for is in the first words of what they give their callback: of libgcc (struct unw_eh_callback_data) and nongnu
 /// libunwind (struct dwarf_callback_data) it is the first one, of LLVM's (dl_iterate_cb_data) the third. Whichever word is one in relocated instructions
-/// or of a label; if it were another one, their callback would not find its address in the segment that it is shown. Behind
-/// libgcc's is a null pointer, the base for relative addresses, and behind HP's one to what it is going to fill in.
+/// or of a label; if it were another one, their callback would not find its address in the segment that it is shown. After
+/// libgcc's is a null pointer, the base for relative addresses, and after nongnu libunwind's one to what it is going to fill in.
 static int iterate(module_callback callback, void *data, enum unwinder unwinder) {
     const uint64_t *words = data;
     for (int n = 0; n < 3 && words; n++) {

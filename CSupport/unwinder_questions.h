@@ -3,7 +3,7 @@
 #define TRACER_UNWINDER_QUESTIONS_H
 #include "frame_description.h"
 
-/// libgcc; libunwind, HP's or LLVM's; one that a program has brought along, which shows which one it is when it asks.
+/// libgcc; nongnu libunwind or LLVM's; one that a program has brought along, which shows which one it is when it asks.
 enum unwinder { UNWINDER_GCC, UNWINDER_LIBUNWIND, UNWINDER_UNKNOWN };
 /// Returns the function for an unwinder's slot of _dl_find_object or of dl_iterate_phdr, the original being at `target`.
 uint64_t tracer_replace_find_object(uint64_t target, enum unwinder) __attribute__((visibility("hidden")));

@@ -59,7 +59,7 @@
 
 #include "../patch_sites.h"
 
-// TLS: the offsets of these instructions reach 32 KB; behind larger thread-local variables of the program the `far` variants
+// TLS: the offsets of these instructions reach 32 KB; after larger thread-local variables of the program the `far` variants
 // add the rest.
 .macro THREAD register, far
     mrs \register, tpidr_el0
@@ -724,7 +724,7 @@ tracer_returned\variant:
     b .Lslow_enter\variant
 
 .Lnot_below\variant:
-    // Not below the innermost open frame, or the stack is marked as nobody's. x9 = top.
+    // Not below the innermost open frame, or the stack is marked as unowned. x9 = top.
     PROCESS w10, x10, PROCESS_ALIVE
     cbz w10, .Lspecial_slow\variant     // a child that fork has just made
     PROCESS w10, x10, PROCESS_ENABLED
@@ -1351,7 +1351,7 @@ tracer_pass_some:
     \move q6, q7, [sp, #176]
 .endm
 // A stub of a module's lazy slots comes here in the place of _dl_runtime_resolve: x17 = hook, x16 = the third word of
-// DT_PLTGOT, behind the loader's own pointer to the module and before the slots; on the stack the address of the slot, and the
+// DT_PLTGOT, after the loader's own pointer to the module and before the slots; on the stack the address of the slot, and the
 // caller's return address (AAELF64, "Dynamic linking"; glibc sysdeps/aarch64/dl-trampoline.S). On the program's stack and with its
 // signals, as there: what the loader calls is not for ours. Then as if the slot had held the stub of the target already.
     .globl tracer_lazy

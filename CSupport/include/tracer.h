@@ -81,7 +81,7 @@ void tracer_add_startup_item(struct tracer_startup_item *item);
 
 #ifdef __has_attribute
 #if __has_attribute(retain)
-#define TRACER_STARTUP_RETAIN , retain // --gc-sections takes nobody's use of a section's bounds for a use of the section
+#define TRACER_STARTUP_RETAIN , retain // --gc-sections takes no use of a section's bounds for a use of the section
 #endif
 #endif
 #ifndef TRACER_STARTUP_RETAIN

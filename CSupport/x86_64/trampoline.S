@@ -702,7 +702,7 @@ tracer_returned\variant:
     jmp .Lslow_enter\variant
 
 .Lnot_below\variant:
-    // Not below the innermost open frame, or the stack is marked as nobody's. rcx = top.
+    // Not below the innermost open frame, or the stack is marked as unowned. rcx = top.
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
     je .Lspecial_slow\variant           // a child that fork has just made
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)

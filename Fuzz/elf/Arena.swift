@@ -5,7 +5,7 @@ import Glibc
 enum Arena {
     static let pages = 32, page = 4096
     static let byteCount = pages * page
-    /// Unreadable pages before and behind it.
+    /// Unreadable pages before and after it.
     nonisolated(unsafe) private static let start: UnsafeMutableRawPointer = {
         let all = mmap(nil, byteCount + 32 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)!
         return all + 16 * page

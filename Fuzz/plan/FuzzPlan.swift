@@ -1,5 +1,5 @@
 // libFuzzer's entry for plans: the first byte says whether a module is to be planned, or a plan read. Of a plan the header is made
-// to fit, so that what is behind its checksum is reached. scripts/fuzz builds and runs it.
+// to fit, so that what is after its checksum is reached. scripts/fuzz builds and runs it.
 import CTraceLayout
 import EntryPlan
 import FuzzDriver

@@ -13,7 +13,7 @@ package func readAsEveryCommand(path: String, number: Int) {
     _ = summary.table(trace, by: .selfTime, top: 3, style: TextStyle(isColoured: false))
     _ = ReportOutput(trace, summary, nil).json.text()
     _ = InfoOutput(trace, summary).json.text()
-    _ = CallCounts(trace, behind: trace.firstTicks, workers: 1).pairs.count
+    _ = CallCounts(trace, after: trace.firstTicks, workers: 1).pairs.count
     _ = trace.readyMoment(symbol: nil)
     let table = FunctionNames(trace.metadata)
     for thread in trace.threads.prefix(4) {

@@ -3,7 +3,7 @@
 // - The calling thread runs its items one after the other, in an order that never varies: an item after those that it names, and
 //   if several may come next the one that is declared first. Items of the pool are begun in that order, too. Order of declaration
 //   is by module as loaded (the program, then its libraries), then by name of file and by line.
-// - Items that come after one another in a circle, and those behind them, run as they are declared. A name that no item has, or an
+// - Items that come after one another in a circle, and those after them, run as they are declared. A name that no item has, or an
 //   item of a stage that has not been run, is not waited for. Each of these is a line on stderr.
 // - Several items of one name all run, and whoever names them comes after all of them.
 // - From within an item this runs another stage there and then; for the stage of that item it returns at once.

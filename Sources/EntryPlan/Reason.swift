@@ -78,7 +78,7 @@ enum KnownFunction {
         name.count == 49 && contains(name, "_ZN2v82V832SetReturnAddressLocationResolverEPFmmE")
     }
 
-    /// v8::internal::Builtin_…, Runtime_…, behind a number of characters.
+    /// v8::internal::Builtin_…, Runtime_…, after a number of characters.
     private static func isBuiltin(_ name: UnsafeRawBufferPointer) -> Bool {
         var rest = name.dropFirst(15)
         while let digit = rest.first, digit >= 0x30, digit <= 0x39 { rest = rest.dropFirst() }

@@ -126,7 +126,7 @@ static void read_setting(const char *value) {
     if (*value == '/' && parent == (uint64_t)call(SYS_getppid, 0, 0, 0, 0)) output = value;
 }
 
-/// A setuid program, or one with capabilities of its own, is nobody's to steer: AT_SECURE of the auxiliary vector, which lies behind
+/// A setuid program, or one with capabilities of its own, must not be steered: AT_SECURE of the auxiliary vector, which lies after
 /// the environment. Where the loader has taken variables out of that, more than one zero ends it (glibc, elf/dl-environ.c).
 static int is_secure(char **environment) {
     while (*environment) environment++;

@@ -1,7 +1,7 @@
 // Binary search.
 
 /// Returns the first of `count` places for which `isBefore` is false, or `count`. It must be true for all places before that
-/// one and false for all behind it.
+/// one and false for all after it.
 @inlinable @inline(__always) package func bisect(_ count: Int, _ isBefore: (Int) -> Bool) -> Int {
     var low = 0, high = count
     while low < high {

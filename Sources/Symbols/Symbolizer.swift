@@ -130,7 +130,7 @@ extension Symbolizer {
         return result
     }
 
-    /// Returns the part of the name behind _GLOBAL__sub_I_ when it is a source file; nil when it is a global.
+    /// Returns the part of the name after _GLOBAL__sub_I_ when it is a source file; nil when it is a global.
     private static func fileName(in suffix: String) -> String? {
         guard let dot = suffix.lastIndex(of: "."), dot != suffix.startIndex else { return nil }
         return ["cpp", "cc", "cxx", "c++", "C", "c", "mm", "m", "cu", "ixx", "cppm"].contains(String(suffix[suffix.index(after: dot)...]))

@@ -4,7 +4,7 @@ import CTraceLayout
 
 public struct PlanContent {
     private let start: UnsafeRawPointer
-    /// The names, each with a zero behind it; nil until they have been read.
+    /// The names, each with a zero after it; nil until they have been read.
     public private(set) var names: UnsafePointer<UInt8>?
     public static let headerBytes = MemoryLayout<plan_file>.size
 
@@ -48,7 +48,7 @@ public struct PlanContent {
         return true
     }
 
-    /// Its parts lie within the file, the names behind all others.
+    /// Its parts lie within the file, the names after all others.
     private static func isLaidOut(_ header: plan_file) -> Bool {
         func fits(_ offset: UInt32, _ count: UInt64) -> Bool {
             UInt64(offset) >= UInt64(headerBytes) && UInt64(offset) &+ count <= UInt64(header.names)
@@ -131,7 +131,7 @@ public struct PlanContent {
         (relocatedCode(of: function) + Int(function.relocated_count)).loadUnaligned(
             fromByteOffset: k &* MemoryLayout<plan_instruction>.size, as: plan_instruction.self)
     }
-    /// Keys of all names: a function has as many as it has names, behind those of the functions before it.
+    /// Keys of all names: a function has as many as it has names, after those of the functions before it.
     public var keys: UnsafePointer<UInt32> { (start + Int(header.pointee.keys)).assumingMemoryBound(to: UInt32.self) }
     /// Returns true when `test` is true of one of the function's names, each of which ends in a zero; false when names have not been read.
     /// The names of a damaged plan end early.

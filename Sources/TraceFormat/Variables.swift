@@ -156,7 +156,7 @@ extension Variables {
         }
     }
 
-    /// Bytes, or with K, M, G (and B behind it) binary multiples of them. 0, or space for a header page and one small chunk.
+    /// Bytes, or with K, M, G (and B after it) binary multiples of them. 0, or space for a header page and one small chunk.
     public enum ByteCount: VariableGrammar {
         public static func read(_ text: UnsafePointer<UInt8>) -> UInt64? {
             guard let size = size(text), size == 0 || size >= 65536 else { return nil }
@@ -267,7 +267,7 @@ extension Variables {
             }
             return ExecStamp(nanoseconds: time, pid: pid)
         }
-        /// With zeros for the time it stays a value, and is nobody's.
+        /// With zeros for the time it stays a value, and is no image's.
         public static func clear(_ text: UnsafeMutablePointer<UInt8>) {
             var n = 0
             while text[n] >= 0x30 && text[n] <= 0x39 {

@@ -70,7 +70,7 @@ struct DiffTree {
         var waiting: [(depth: Int, siblings: ArraySlice<Int>)] = [(1, roots[...])]
         while let next = waiting.popLast() {
             guard let index = next.siblings.first else { continue }
-            if width[index] < limit { // and so are those behind it
+            if width[index] < limit { // and so are those after it
                 let rest = Array(next.siblings)
                 var calls = (0.0, 0.0), count = 0, below = rest
                 while let path = below.popLast() {

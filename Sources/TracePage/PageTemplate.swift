@@ -17,7 +17,7 @@ package struct PageTemplate {
     private let parts: [Part]
     private let style: String, script: String
 
-    /// - Parameter script: modules, each behind those that it imports from
+    /// - Parameter script: modules, each after those that it imports from
     private init(_ page: page_file, style: page_file, script: [page_file]) {
         self.style = Self.text(style)
         self.script = script.map { Self.script(Self.text($0)) }.joined(separator: "\n\n")

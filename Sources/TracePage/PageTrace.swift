@@ -50,7 +50,7 @@ struct PageTrace: Sendable {
             return overflow ? end : min(sum, end)
         }
         let low = ticks(time.lowerBound)
-        // Who asks for its end asks for all that is behind, too: nanoseconds are rounded.
+        // Who asks for its end asks for all that comes after it, too: nanoseconds are rounded.
         let high = time.upperBound >= moment(end) ? .max : ticks(time.upperBound)
         return low..<max(low, high)
     }

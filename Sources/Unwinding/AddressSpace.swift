@@ -75,7 +75,7 @@ package struct AddressSpace {
 struct ReservedArea {
     let range: Range<UInt64>
     let mapping: AddressSpace.Mapping
-    /// As in CSupport/frames.h: blocks of LABEL_BLOCK_CODE bytes, a label each LABEL_BYTES, and LABEL_RETURN behind each the address that it
+    /// As in CSupport/frames.h: blocks of LABEL_BLOCK_CODE bytes, a label each LABEL_BYTES, and LABEL_RETURN after each the address that it
     /// stands for.
     private static let labelBytes: UInt64 = 16, labelsBytes: UInt64 = 0x100000
 

@@ -47,7 +47,7 @@ struct FrameProgram {
         var saved: [SavedRegister] = []
 
         mutating func set(_ register: UInt64, _ rule: SavedRegister.Rule) {
-            guard let number = Int(exactly: register), number < 64 else { return } // vector registers: nobody's
+            guard let number = Int(exactly: register), number < 64 else { return } // vector registers: never needed
             unset(register)
             saved.append(SavedRegister(register: number, rule: rule))
         }

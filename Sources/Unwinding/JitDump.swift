@@ -45,7 +45,7 @@ package enum JitDump {
         made.append(MadeCode.Code(start: address, end: address + size, name: name))
     }
 
-    /// Numbers in this machine's byte order. `half` returns 0 behind the end; callers of `word` have checked the count.
+    /// Numbers in this machine's byte order. `half` returns 0 after the end; callers of `word` have checked the count.
     private struct Fields {
         let bytes: [UInt8]
         init(_ bytes: [UInt8]) { self.bytes = bytes }

@@ -24,7 +24,7 @@ package struct MadeCode: Sendable {
     }
 
     /// Returns the code that holds one of these addresses of samples, sorted. All of a stack but the first are return addresses, which may
-    /// lie just behind the code that made the call.
+    /// lie just after the code that made the call.
     func code(holding addresses: Set<UInt64>) -> [Code] {
         Set(addresses.compactMap { code(at: $0) ?? code(at: $0 &- 1) }).sorted { $0.start < $1.start }
     }

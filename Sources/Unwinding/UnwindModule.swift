@@ -79,7 +79,7 @@ package final class UnwindModule {
         return function(at: offset, address, bytes)
     }
 
-    /// A reader of the entry at this offset, behind its length; nil: there is none.
+    /// A reader of the entry at this offset, after its length; nil: there is none.
     private func entry(at offset: Int, _ bytes: UnsafeRawBufferPointer) -> DwarfReader? {
         guard bytes.indices.contains(offset) else { return nil }
         var reader = DwarfReader(bytes, address: image.framesAddress, offset: offset)

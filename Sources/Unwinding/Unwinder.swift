@@ -141,7 +141,7 @@ package final class Unwinder {
         return memory.word(address)
     }
 
-    /// Code that nobody describes: the frame pointer points to the caller's, and to the address to return to behind it.
+    /// Code that nobody describes: the frame pointer points to the caller's, and to the address to return to after it.
     private func followFramePointer(_ memory: Memory) -> Bool {
         let (frame, stack) = (processor.framePointer, processor.stackPointer)
         guard unknown & 1 << UInt64(frame) == 0, registers[frame] >= registers[stack], registers[frame] % 8 == 0,

@@ -194,7 +194,7 @@ def glibc(path):
     return "?"
 
 
-# A command behind this prefix ends when this process ends, for whatever reason, with all of its children and mounts.
+# A command after this prefix ends when this process ends, for whatever reason, with all of its children and mounts.
 APART = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"]
 
 

@@ -201,7 +201,7 @@ def programs():
         ArmProgram("tar", ["bin/tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "-cvf", "all.tar", "a", "b"],
                    {"a": LINES, "b": BASH}, results=("all.tar",)),
         ArmProgram("xz", ["usr/bin/xz", "-9", "-T1", "--keep", "lines"], lines, results=("lines.xz",), least_calls=20),
-        # LLVM's keeps no x30 for the caller's frame; HP's takes no value for a return address, and has no exceptions there.
+        # LLVM's keeps no x30 for the caller's frame; nongnu libunwind takes no value for a return address, and has no exceptions there.
         ArmUnwinder("exceptions_llvm", [], source="exceptions.cpp", libraries=("upper", "lower"), unwinder="libunwind.so.1"),
         ArmUnwinder("steps_hp", [], source="part_steps.c", libraries=("passed",), unwinder="libunwind.so.8", least_calls=10),
     ]

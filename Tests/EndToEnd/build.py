@@ -30,7 +30,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     native: CASE… because REASON these cases (`*`: all) ask for what an emulator of user programs does not do
     forks: CASE…                these cases (`*`: all) fork: an emulator must clear pages in the child (MADV_WIPEONFORK)
     untraced: REASON            the traced run must produce no trace
-    modes: MODE… [for PATTERN…] its cases run in these modes, too (modes.py): all of them, or those whose name behind the subject's
+    modes: MODE… [for PATTERN…] its cases run in these modes, too (modes.py): all of them, or those whose name after the subject's
                                 matches a pattern of the shell
     thorough: MODE… [for PATTERN…] because REASON  by scripts/test --all alone
 

@@ -34,7 +34,7 @@ else:  # Debian 11's, which knows no paths of pathlib
 
 class Collector(pytest.File):
     def listed(self, mode, tests, thorough=""):
-        """One item for each test, by the name behind that of the file."""
+        """One item for each test, by the name after that of the file."""
         stem = os.path.splitext(os.path.basename(str(self.fspath)))[0]
         for test in tests:
             name = test.name[len(stem) + 1:] if test.name.startswith(stem + ".") else test.name

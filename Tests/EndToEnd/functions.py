@@ -672,7 +672,7 @@ SCARCE = r"""
 #include <unistd.h>
 #define CHECK(what) if (!(what)) { puts("cannot: " #what); return 77; } else (void)0
 static char *reserve(size_t bytes) { return mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); }
-/* LIBRARY REACH FREE FURTHER: opens it where, within REACH to both sides, FREE bytes are free, with FURTHER a megabyte that far behind them, and no more. */
+/* LIBRARY REACH FREE FURTHER: opens it where, within REACH to both sides, FREE bytes are free, with FURTHER a megabyte that far after them, and no more. */
 int main(int count, char **words) {
     CHECK(count == 5);
     size_t reach = strtoull(words[2], NULL, 0), left = strtoull(words[3], NULL, 0), further = strtoull(words[4], NULL, 0), span = 0, gap = 1 << 20;
@@ -746,7 +746,7 @@ __asm__(".text\n.altmacro\n.macro one i\n.type many\\i,%function\nmany\\i: push 
 int first(void) __asm__("many0");
 int last(void) __asm__("many59999");
 int main(int count, char **words) {
-    if (count == 1) { // once more, with the heap right behind the program
+    if (count == 1) { // once more, with the heap right after the program
         personality(ADDR_NO_RANDOMIZE);
         execl(words[0], words[0], "again", NULL);
     }

@@ -16,7 +16,7 @@
     hide destroy                    omit this function from the trees
     only outer inner                the trees show these functions and nothing else
     … @timely  … @late              a line of any kind that holds where the agent came before all constructors, or where the first
-                                    process's trace says that it came behind some (libpthread's are first before glibc 2.34)
+                                    process's trace says that it came after some (libpthread's are first before glibc 2.34)
     process                         what follows holds for the first process (then the second, …; `process x3`)
       state finished                recording, finished or stopped
       thread main                   tree of the first thread; `thread` for any other, `thread x1000` for many alike

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tracer startup` and `tracer libs` on real processes. Times are compared with moments that the process took itself by the
-same clock, before and behind the thing in question: nothing here depends on how soon a process is woken."""
+same clock, before and after the thing in question: nothing here depends on how soon a process is woken."""
 import json
 import os
 import re
@@ -458,7 +458,7 @@ def constructors_before_the_agent_are_said(folder):
 def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
     """One whose hook is followed by code: what the agent would write there does not fit."""
     if os.uname().machine != "x86_64":
-        raise Skipped("one instruction is replaced on this architecture, and nothing behind it")
+        raise Skipped("one instruction is replaced on this architecture, and nothing after it")
     program = folder.program()
     interpreter = re.search(r"interpreter: (.*)]", subprocess.check_output(["readelf", "-lW", program], text=True))[1]
     symbols = subprocess.check_output(["readelf", "--dyn-syms", "-W", interpreter], text=True)

@@ -216,7 +216,7 @@ class Trace:
         self._elsewhere = []  # (enter bits, function or None, time, mark, where): closed by a thread that did not open it
         with open(path, "rb") as file:
             self.data = file.read(HEADER_BYTES)
-            if len(self.data) == HEADER_BYTES:  # what is behind the last chunk may be a hole of a gigabyte
+            if len(self.data) == HEADER_BYTES:  # what is after the last chunk may be a hole of a gigabyte
                 used = dict(zip(HEADER_FIELDS, HEADER.unpack_from(self.data)))["next_offset"]
                 self.data += file.read(used - HEADER_BYTES if used > HEADER_BYTES else -1)
         if len(self.data) < HEADER.size:

@@ -282,7 +282,7 @@ class Perfetto(ExportTest):
             "select thread.tid as tid, count(*) as n from perf_sample join thread using (utid) group by tid", self.HEALTH)
         self.assertEqual(wrong, [])
         own = {(function["name"], function["module"]): round(function["self_share"] * report["samples"]) for function in report["functions"]}
-        # The importer joins the parts of a mapping's path, each behind a slash.
+        # The importer joins the parts of a mapping's path, each after a slash.
         self.assertEqual({(row["name"], row["module"].removeprefix("/")): row["n"] for row in leaves}, {key: count for key, count in own.items() if count})
         self.assertEqual({row["tid"]: row["n"] for row in threads}, {thread["tid"]: thread["samples"] for thread in report["threads"]})
 

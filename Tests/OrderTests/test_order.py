@@ -127,9 +127,9 @@ class Linkers(unittest.TestCase):
                 self.assertGreater(len(found), len(wanted) * 0.6)
                 self.assertEqual(found, sorted(found), [sorted(names) for names in places])
                 first = next(n for n, names in enumerate(places) if names & set(wanted))
-                behind = [n for n, names in enumerate(places) if "never_needed" in names]
+                after = [n for n, names in enumerate(places) if "never_needed" in names]
                 between = places[first:first + len(found)]
-                self.assertTrue(behind and not any("never_needed" in names for names in between))
+                self.assertTrue(after and not any("never_needed" in names for names in between))
                 self.assertEqual(run("./new", "files", "options", folder=folder).stderr.split(), said)
 
     def test_without_optimization(self):

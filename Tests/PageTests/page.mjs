@@ -60,7 +60,7 @@ export const comparedTree = {
   names: ["all threads"],
 };
 
-/// Main runs, waits for a lock that pool holds, and has short states behind it.
+/// Main runs, waits for a lock that pool holds, and has short states after it.
 export const states = {
   spans: [0, 100, 0, -1, 100, 300, 2, 0, 400, 50, 1, -1, 450, 150, 0, -1],
   bands: [600, 200, 0, 0.5, 600, 200, 3, 0.25, 800, 200, 0, 1],

@@ -3,7 +3,7 @@ import test from "node:test";
 import { answeredSums, drawnSums, percentile } from "../../Sources/TracePage/Resources/selection.mjs";
 import { answer, strict } from "./page.mjs";
 
-/// start, length, function, level: main from 0 to 100, own code behind it; parse twice, with malloc in the first.
+/// start, length, function, level: main from 0 to 100, own code after it; parse twice, with malloc in the first.
 const lane = { slices: [0, 100, 0, 0, 10, 30, 1, 1, 15, 10, 2, 2, 50, 20, 1, 1, 100, 40, 4, 0], dense: [] };
 const isOwnCode = fn => fn === 4;
 const sums = (from, to, ...lanes) => Object.fromEntries(drawnSums(lanes, { from, to }, isOwnCode).rows.map(row => [row.fn, row]));

@@ -227,8 +227,8 @@ class TestBytes:
                 length, text = code.instructions[at]
                 at += length
                 if re.match(r"(bnd |notrack |data16 )*call\b", text):
-                    behind = min(start + each.replaced, each.address + each.size)
-                    assert at >= behind, f"{each.name}: {text} returns into what is replaced"
+                    after = min(start + each.replaced, each.address + each.size)
+                    assert at >= after, f"{each.name}: {text} returns into what is replaced"
             assert at == each.address + each.resume, each.name
             if each.tactic == "jump2":
                 padding = [code.instructions[at][1] for at in range(each.landing - 8, each.landing + 5) if at in code.instructions and at + code.instructions[at][0] > each.landing]

@@ -516,7 +516,7 @@ class Terminal(RecordTest):
 
 
 class Preparation(RecordTest):
-    """How long files are: without what the kernel reports, which comes behind it (States)."""
+    """How long files are: without what the kernel reports, which comes after it (States)."""
 
     def record(self, *arguments, **options):
         return super().record("--no-states", *arguments, **options)
@@ -640,7 +640,7 @@ int main(int count, char *arguments[]) {
 
 
 class States(RecordTest):
-    """When threads ran and waited, as the kernel reports it, behind what the agent has written."""
+    """When threads ran and waited, as the kernel reports it, after what the agent has written."""
 
     def recorded(self, name):
         path = os.path.join(self.directory, name)
@@ -664,7 +664,7 @@ class States(RecordTest):
         self.assertTrue(all(recorded.kernel["since"] <= switch[0] <= ended[4] <= recorded.kernel["until"] for switch in recorded.switches))
         self.assertEqual([switch[0] for switch in recorded.switches], sorted(switch[0] for switch in recorded.switches))
         kinds = [switch[3] for switch in recorded.switches]
-        self.assertTrue(all((one == 1) != (other == 1) for one, other in zip(kinds, kinds[1:])), kinds)  # in and out by turns
+        self.assertTrue(all((one == 1) != (other == 1) for one, other in zip(kinds, kinds[1:])), kinds)  # in and out alternately
         size = os.stat(recorded.path).st_size
         self.assertEqual(recorded.end, size)
         with open(recorded.path, "rb") as file:

@@ -38,7 +38,7 @@ func elf(elfMachine: UInt16 = 62, type: UInt16 = 3, loader: String? = "/lib64/ld
     let name: [UInt8] = loader.map { Array($0.utf8) + [0 as UInt8] } ?? []
     var bytes: [UInt8] = [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0] + [UInt8](repeating: 0, count: 8)
     bytes += little(UInt64(type), 2) + little(UInt64(elfMachine), 2) + little(1, 4) + little(0, 8)
-    bytes += little(64, 8) + little(0, 8) + little(0, 4) // program headers right behind, no sections
+    bytes += little(64, 8) + little(0, 8) + little(0, 4) // program headers right after, no sections
     bytes += little(64, 2) + little(56, 2) + little(1, 2) + little(0, 6)
     bytes += little(loader == nil ? 1 : 3, 4) + little(4, 4) + little(120, 8) + little(0, 16)
     bytes += little(UInt64(name.count), 8) + little(UInt64(name.count), 8) + little(1, 8)

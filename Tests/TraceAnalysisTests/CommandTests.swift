@@ -281,7 +281,7 @@ struct CommandTests {
         #expect(try lines("--to", "0.000001", "--limit", "5") == 2)
         #expect(try lines("--from", "3us", "--limit", "2") == 3) // and that there is more
         let nothing = try run("replay", file.path, "--from=10.5us", "--to=11us")
-        #expect(nothing.status == 1) // it is behind the end
+        #expect(nothing.status == 1) // it is after the end
         let gap = TemporaryFile(
             demo { builder, thread in
                 builder.complete(thread, 1, from: start, to: start + 10)

@@ -92,7 +92,7 @@ private func process(
         let row = try #require(whole.summary.functions.first)
         #expect(row.calls == 9)
         #expect(row.total.count == 700 + 600)
-        #expect(row.timedCalls == 8) // the other's second goes on behind the window
+        #expect(row.timedCalls == 8) // the other's second goes on after the window
         #expect(whole.headline.contains("window 900 ns to 1.600 us of 6.000 us"))
         #expect(RunWindow(traces) == nil)
         #expect(RunSummary(traces, path: run.path, window: nil).summary.calls == run.summary().summary.calls)

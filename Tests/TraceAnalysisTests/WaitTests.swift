@@ -341,7 +341,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     /// Both have ended when the join of one returns, which the call names by its pthread_t.
-    @Test(arguments: [UInt64(0), 0x700]) func ofSeveralThreadsThatEndedAJoinWaitedForTheOneThatItNames(behind: UInt64) throws {
+    @Test(arguments: [UInt64(0), 0x700]) func ofSeveralThreadsThatEndedAJoinWaitedForTheOneThatItNames(offset: UInt64) throws {
         func waker(pointers: [UInt64?]) throws -> UInt32? {
             let builder = machine { builder, main, other in
                 let third = builder.thread("third")
@@ -360,7 +360,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             #expect(wait.kind == .join)
             return wait.waker.map { found.threads[$0.thread].tid }
         }
-        let this = 0x7f00_0000 + behind, another = 0x7f80_0000 + behind
+        let this = 0x7f00_0000 + offset, another = 0x7f80_0000 + offset
         #expect(try waker(pointers: [this, another]) == 4712)
         #expect(try waker(pointers: [another, this]) == 4713)
         #expect(try waker(pointers: [nil, this]) == 4713)

@@ -104,7 +104,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
         #expect((try states(parts[0])["waits"] as? [[String: Any]])?.first?["waker"] as? Int == 1)
     }
 
-    /// 60,000 spans of 10 and 20 ns, behind each other.
+    /// 60,000 spans of 10 and 20 ns, after each other.
     @Test func whatIsTooMuchForAPageIsSharesAndIsSaid() throws {
         var switches: [(ns: UInt64, tid: UInt32, kind: Int)] = []
         for n in 0..<30_000 as Range<UInt64> {

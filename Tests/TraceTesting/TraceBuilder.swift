@@ -78,7 +78,7 @@ public struct TraceBuilder: Sendable {
         self.record(TRACE_RECORD_FUNCTION, record, Array(name.utf8))
     }
 
-    /// Functions without records of their own: how far behind the module's lowest address they begin, by ids that follow each other.
+    /// Functions without records of their own: how far after the module's lowest address they begin, by ids that follow each other.
     public mutating func functions(_ first: UInt32, module: UInt32, offsets: [UInt32], count: UInt32? = nil) {
         var record = trace_functions_record()
         (record.first, record.module, record.count) = (first, module, count ?? UInt32(offsets.count))
@@ -129,7 +129,7 @@ public struct TraceBuilder: Sendable {
         return threads.count - 1
     }
 
-    /// The next call of the thread is made from there. Behind it nothing may come but the call.
+    /// The next call of the thread is made from there. After it nothing may come but the call.
     private mutating func site(_ thread: Int, _ address: UInt64, at ticks: UInt64) {
         guard address != 0 else { return }
         header.flags |= UInt32(TRACE_FLAG_CALL_SITES)
@@ -217,7 +217,7 @@ public struct TraceBuilder: Sendable {
         open(thread, at: ticks)
         threads[thread].words.append(event.word)
         threads[thread].latest = max(threads[thread].latest, ticks)
-        // RESUME, SITE and ARGUMENT speak of the word behind them: the two are never parted.
+        // RESUME, SITE and ARGUMENT speak of the word after them: the two are never parted.
         if threads[thread].words.count >= threads[thread].wordsPerChunk,
             event.kind != .control || ![.resume, .site, .argument].contains(event.controlKind)
         {
@@ -257,7 +257,7 @@ public struct TraceBuilder: Sendable {
         threads[thread].dropped = dropped
     }
 
-    /// The file. `metadataLast` puts the names behind the events, where a reader must find them as well.
+    /// The file. `metadataLast` puts the names after the events, where a reader must find them as well.
     public func bytes(metadataLast: Bool = false, end: UInt64? = nil, closeChunks: Bool = true) -> [UInt8] {
         var copy = self
         return copy.finish(metadataLast, end, closeChunks)

@@ -82,7 +82,7 @@ func writeSeeds(_ directory: String) {
     builder.ready(TRACE_READY_OUTPUT, at: start + 80)
     builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: start + 90))
     write("start", builder)
-    // The first chunk lies twice: where it was written, not closed, and as a copy behind the others. A base goes back.
+    // The first chunk lies twice: where it was written, not closed, and as a copy after the others. A base goes back.
     builder = demo()
     builder.header.state = UInt32(TRACE_RECORDING)
     for index in 0..<6 as Range<UInt64> {

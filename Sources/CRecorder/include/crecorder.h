@@ -24,7 +24,7 @@ void recorder_take_signals(const sigset_t *waited);
 struct recorder_directory {
     /// Path, but for the number at its end.
     const char *start;
-    /// The entry of the environment, NAME= and so on, that is to name it: what comes before the number and what behind it.
+    /// The entry of the environment, NAME= and so on, that is to name it: what comes before the number and what after it.
     const char *variable;
     const char *ending;
     /// How many such names were taken: from 1 on, '.' and this plus one is at the end of the name. Negative: minus the errno of mkdir.

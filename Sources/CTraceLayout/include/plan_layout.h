@@ -52,14 +52,14 @@ enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN
 struct plan_function {
     uint32_t address;         // relative to base
     uint32_t byte_count;
-    uint32_t names;           // offset in names: name_count texts, each with a zero behind it; the first is shown
+    uint32_t names;           // offset in names: name_count texts, each with a zero after it; the first is shown
     uint32_t relocated;           // offset in bytes: relocated_count of code, then instruction_count of plan_instruction
     uint32_t fixup;           // its first one
     uint32_t landing;         // jump2: address of the five bytes of padding that hold the long jump, relative to base
     uint8_t tactic;
     uint8_t reason;           // why the tactic is PLAN_NONE
     uint8_t name_count;
-    uint8_t patch;            // 4 behind an endbr64; 9 behind that and a call of __fentry__
+    uint8_t patch;            // 4 after an endbr64; 9 after that and a call of __fentry__
     uint8_t replaced;
     uint8_t resume;           // offset from its address
     uint8_t relocated_count;

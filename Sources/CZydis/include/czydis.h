@@ -18,7 +18,7 @@ enum x86_kind {
     X86_INDIRECT_JUMP,
     X86_INDIRECT_CALL,
     X86_RETURN,
-    X86_STOP,           // ud2, hlt, int3: what stands behind is not reached from here
+    X86_STOP,           // ud2, hlt, int3: what comes after it is not reached from here
     X86_NOP,
     X86_ENDBR,          // endbr64
     X86_LEA,            // its address is relative to rip: target

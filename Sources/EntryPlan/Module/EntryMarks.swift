@@ -1,7 +1,7 @@
 // Marks of what leads to the first bytes of each function, other than calls of the function.
 
 struct EntryMarks {
-    /// Number of bytes watched at each function's start: more than any tactic replaces, behind an endbr64.
+    /// Number of bytes watched at each function's start: more than any tactic replaces, after an endbr64.
     static let watched: UInt64 = 16
 
     /// A bit for each byte that is the target of: jumps and calls; tables and stored addresses; exceptions; the function's own jumps.
@@ -74,7 +74,7 @@ struct ScannedCode {
     struct Body {
         /// Some bytes are no instructions, or a jump leads between two.
         var isBroken = false
-        /// Its last instruction may go on behind it.
+        /// Its last instruction may go on after it.
         var runsOn = false
         /// It jumps by a register, takes an address within itself, and no table says how they belong together.
         var hasHiddenTargets = false

@@ -22,7 +22,7 @@ struct Planner {
     private let options: PlanOptions
     private let marks: EntryMarkTable
     private var bodies: [ScannedCode.Body] = []
-    /// For each gap behind an entry, how many of its bytes are in use.
+    /// For each gap after an entry, how many of its bytes are in use.
     private var usedPadding: [Int: Int] = [:]
     private let needsLandingInstruction: Bool
     private var builder: PlanBuilder
@@ -216,7 +216,7 @@ struct Planner {
         guard code.architecture == .x86 else { return row.isExpression || row.register != 31 }
         if row.isExpression { return true }
         if row.register == 7 { return false }
-        // Compilers that do not describe the ends of functions: behind leave or pop %rbp it is one.
+        // Compilers that do not describe the ends of functions: after leave or pop %rbp it is one.
         let before = code.code(at: site &- 1).load(0, as: UInt8.self)
         return before == 0xc9 || before == 0x5d
     }
@@ -354,7 +354,7 @@ struct Planner {
         return nil
     }
 
-    /// Free bytes behind the entry: padding that nothing runs into.
+    /// Free bytes after the entry: padding that nothing runs into.
     private func padding(after index: Int) -> Range<UInt64> {
         let entry = list.entries[index], end = entry.end
         let next = index + 1 < list.entries.count ? list.entries[index + 1].address : end

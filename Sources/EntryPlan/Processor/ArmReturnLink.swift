@@ -11,7 +11,7 @@ struct ArmReturnLink {
         var byteCount: Int64
     }
     private var loads: [Load] = []
-    /// Offsets of instructions that read x30 behind the straight line from the entry.
+    /// Offsets of instructions that read x30 after the straight line from the entry.
     private var reads: [Int] = []
     private var isHeld = true, isRead = false
     /// x30 has been put on the stack, on the straight line from the entry.

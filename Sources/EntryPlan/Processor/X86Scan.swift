@@ -149,7 +149,7 @@ struct X86Scan {
         guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
         var instruction = x86_instruction()
         for offset in 0..<count {
-            // Prefixes need no look: the jump or call behind them is tried at its own first byte.
+            // Prefixes need no look: the jump or call after them is tried at its own first byte.
             let byte = start[offset]
             guard byte == 0xe8 || byte == 0xe9 || byte == 0xeb || byte & 0xf0 == 0x70 || byte & 0xfc == 0xe0 || byte == 0x0f,
                 x86_decode(start + offset, count - offset, &instruction) != 0, instruction.immediate != 0

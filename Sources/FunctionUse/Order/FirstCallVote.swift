@@ -1,5 +1,5 @@
 // One order of several traces, each of which has its own of first calls: by the middle one of the ranks that a function has in those that
-// called it. What fewer than half of them called stands behind.
+// called it. What fewer than half of them called comes last.
 
 package struct FirstCallVote {
     private var ranks: [UInt64: [Int]] = [:]

@@ -24,7 +24,7 @@ package struct LayoutOrder: Sendable {
         package static let byteCount: UInt64 = 4096
         /// Pages that hold some of the functions, as linked now.
         package var now: Int
-        /// Pages needed when the functions lie one behind the other.
+        /// Pages needed when the functions lie one after the other.
         package var together: Int
 
         init(_ functions: [LaidFunction]) {
@@ -76,7 +76,7 @@ package struct LayoutOrder: Sendable {
             // A forked process was started before.
             let end = trace.isOfFork ? trace.firstTicks : moment?.moment?.ticks
             if !trace.isOfFork { readiness[moment?.moment.map { "ready at \($0.text)" } ?? "never ready", default: 0] += 1 }
-            let counts = CallCounts(trace, behind: end, progress: progress)
+            let counts = CallCounts(trace, after: end, progress: progress)
             func linkedAddress(_ id: UInt32) -> UInt64? {
                 guard let function = trace.metadata.functions[id], !function.isSpan, !function.isMark,
                     let module = function.module.flatMap({ trace.metadata.modules[$0] })

@@ -1,4 +1,4 @@
-// Two builds of one program, launched by turns without the agent: first warm, then from disk. A launch that is timed is only timed, since
+// Two builds of one program, launched alternately without the agent: first warm, then from disk. A launch that is timed is only timed, since
 // whoever counts takes time, too.
 import Glibc
 import Presentation

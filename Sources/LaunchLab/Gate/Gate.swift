@@ -34,7 +34,7 @@ package struct Gate: Sendable {
         slowdown = baseline.machine.calibrationMs > 0 && calibrationMs > 0 ? calibrationMs / baseline.machine.calibrationMs : 1
     }
 
-    /// Returns the causes behind findings; those that explain most come first. With times that do not count, none that is only
+    /// Returns the causes of findings; those that explain most come first. With times that do not count, none that is only
     /// slower or faster.
     package func causes(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Cause] {
         let causes = baseline.attribution(of: scaled(profiles)).causes

@@ -13,7 +13,7 @@ package struct ImageHistory {
     private(set) var textFaults: [TextFault] = []
     private var bytes: [UInt8] = []
     private var switches: [trace_switch] = []
-    /// Each with its addresses behind it.
+    /// Each with its addresses after it.
     private var samples: [UInt8] = []
     private var sampleCount: UInt32 = 0
     /// More than the file may have: the number of records that are gone.

@@ -79,7 +79,7 @@ package enum KernelRecord {
             origin
         )
     }
-    /// A header, and what sample_id_all puts behind it.
+    /// A header, and what sample_id_all puts after it.
     static let switchBytes = headerBytes + trailerBytes
 
     /// The record at the beginning of `bytes`, and how long it is; without what is not for us and switches. nil: it does not hold together.
@@ -153,7 +153,7 @@ package enum KernelRecord {
         return (.sample(stack), origin)
     }
 
-    /// The fields of a record, by where they stand behind its header. Who asks has compared with `count`.
+    /// The fields of a record, by where they stand after its header. Who asks has compared with `count`.
     private struct Fields {
         private let bytes: UnsafeRawBufferPointer
         var count: Int { bytes.count }

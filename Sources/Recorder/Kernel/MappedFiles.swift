@@ -46,7 +46,7 @@ package struct MappedFiles {
         return mappings[n].path
     }
 
-    /// The first mapping that ends behind the address.
+    /// The first mapping that ends after the address.
     private func index(after address: UInt64) -> Int {
         var low = 0, high = mappings.count
         while low < high {

@@ -56,7 +56,7 @@ package struct KernelAppendix {
         bytes += repeatElement(0, count: Int(byteCount) - bytes.count)
         guard let offset = header.reserve(byteCount, isGone: isGone) else { return false }
         guard Self.write(bytes, header.file, offset) else {
-            if isGone { // otherwise a thread may have taken what comes behind it: then this is a range that nobody has opened
+            if isGone { // otherwise a thread may have taken what comes after it: then this is a range that nobody has opened
                 header.set(nextOffset: offset)
                 ftruncate(header.file, off_t(offset))
             }

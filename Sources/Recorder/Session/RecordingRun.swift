@@ -202,7 +202,7 @@ package struct RecordingRun {
     }
 
     /// Cuts off what was prepared and not used, and lists the files. Only of processes that are gone for certain: another one
-    /// may still write, and truncating a file under its mapping would kill it. `append` puts behind each what belongs there.
+    /// may still write, and truncating a file under its mapping would kill it. `append` puts after each what belongs there.
     private func tidyFiles(
         of program: RunningProgram, _ template: OutputTemplate, status: Int32, _ ends: ProcessEnds,
         append: (_ header: TraceHeader, _ isGone: Bool) -> Void

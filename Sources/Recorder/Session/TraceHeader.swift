@@ -68,7 +68,7 @@ package final class TraceHeader {
     /// The file was made shorter: nothing of it is missing. Only when the process has ended.
     func limit(extendedOffset: UInt64) { if current.extended_offset > extendedOffset { set(\.extended_offset, extendedOffset) } }
 
-    /// A range behind all others, as threads of the process take theirs. nil when there is none to be had.
+    /// A range after all others, as threads of the process take theirs. nil when there is none to be had.
     /// - Parameter isGone: the process has ended
     package func reserve(_ byteCount: UInt64, isGone: Bool) -> UInt64? {
         var offset = current.next_offset

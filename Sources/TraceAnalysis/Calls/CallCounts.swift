@@ -1,4 +1,4 @@
-// How often each function of a trace was called, and when first; behind a moment also by whom. By the ids of the trace, since two
+// How often each function of a trace was called, and when first; after a moment also by whom. By the ids of the trace, since two
 // functions of a module may have one name.
 import TraceFormat
 
@@ -23,7 +23,7 @@ package struct CallCounts: Sendable {
 
     /// - Parameter moment: nil: nothing comes after it
     package init(
-        _ trace: TraceFile, behind moment: Ticks? = nil, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
+        _ trace: TraceFile, after moment: Ticks? = nil, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
     ) {
         let table = FunctionNames(apart: trace.metadata), ids = trace.metadata.functions.keys.sorted()
         let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { CountingSink(table, moment: moment?.raw ?? .max) }

@@ -48,9 +48,9 @@ final class CallEnds {
 
     func take(_ key: Key) -> End? { known.isEmpty ? nil : known.removeValue(forKey: key) }
 
-    /// The call runs on behind the chunk of this index. False when it ends in the next or between the two, where a
+    /// The call runs on after the chunk of this index. False when it ends in the next or between the two, where a
     /// reading will find it; else `take` has it. `wanted`: others that will be asked for.
-    func lookAhead(_ key: Key, behind index: Int, _ wanted: Set<Key>) -> Bool {
+    func lookAhead(_ key: Key, after index: Int, _ wanted: Set<Key>) -> Bool {
         guard index + 2 < chunks.count, isStored(key, in: index + 1), isStored(key, in: index + 2) else { return false }
         search(key, from: index + 2, wanted)
         return true

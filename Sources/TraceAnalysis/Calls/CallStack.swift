@@ -39,7 +39,7 @@ package enum Ending: UInt8 {
     case lost
     /// Still running when the trace ends.
     case open
-    /// Only a part of the call lies in the window of time: it began before or ends behind.
+    /// Only a part of the call lies in the window of time: it began before or ends after.
     case part
 }
 
@@ -91,7 +91,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private var bounds: [UInt64]
     /// Index in `bounds` of the one that comes next; of its moment, when it is odd, the sink is notified.
     private(set) var nextBound = 0
-    /// Its ticks, .max behind the last.
+    /// Its ticks, .max after the last.
     private var boundTicks: UInt64 = 0
     private(set) var isInside = false
     /// Ticks at which the current moment began.
@@ -266,7 +266,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
 
 // The beginning of a chunk.
 extension CallStack where Sink: ~Copyable {
-    /// Begins a chunk of a thread behind another one, or the first that is known. `stored`: its own list; `sites` of its frames, or none.
+    /// Begins a chunk of a thread after another one, or the first that is known. `stored`: its own list; `sites` of its frames, or none.
     mutating func begin(
         _ chunk: Chunk, _ stored: [trace_open_frame], sites: [UInt64] = [], after previous: Chunk?, latest: UInt64, areCalls: Bool
     ) {
@@ -348,7 +348,7 @@ extension CallStack where Sink: ~Copyable {
         seek(0)
     }
 
-    /// Begins to read behind these ticks. Precondition: no frame is open.
+    /// Begins to read after these ticks. Precondition: no frame is open.
     mutating func seek(_ ticks: UInt64) { resume(bisect(bounds.count) { bounds[$0] <= ticks }) }
 
     /// Goes on where a reading was when `nextBound` had this value. Precondition: no frame is open, or all are as they were.

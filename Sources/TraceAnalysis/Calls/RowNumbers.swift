@@ -39,7 +39,7 @@ struct RowNumbers: ~Copyable {
         return row
     }
 
-    /// The id behind a row that the table does not have; nil for one that it has, whose number is the same in every
+    /// The id of a row that the table does not have; nil for one that it has, whose number is the same in every
     /// reading.
     func unknownFunction(_ row: UInt32) -> UInt32? {
         Int(row) < knownCount ? nil : unknownFunctions[Int(row) - knownCount]

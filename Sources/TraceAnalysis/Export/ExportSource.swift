@@ -75,7 +75,7 @@ package struct ExportThread: Sendable {
 
     var isMain: Bool { tid == source.pid }
 
-    /// The moment that ends frames which are open behind the last chunk, and how.
+    /// The moment that ends frames which are open after the last chunk, and how.
     var atEnd: (time: UInt64, how: Ending) {
         let ended = source.trace.metadata.threads[index]?.ended
         return (min(ended ?? source.end, source.end).raw, ended == nil ? .open : .unwound)

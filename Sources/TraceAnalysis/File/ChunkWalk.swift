@@ -1,5 +1,5 @@
 // Finds the chunks of a file. They lie back to back from offset 4096, each on a 4096 boundary. Where a header should
-// be and none is, the chunk was not finished or its space is being used anew (a magic of zero, and anything behind it),
+// be and none is, the chunk was not finished or its space is being used anew (a magic of zero, and anything after it),
 // or the file is damaged: the walk then goes on page by page until it meets a header again.
 import CTraceLayout
 import TraceFormat
@@ -56,7 +56,7 @@ struct ChunkWalk {
 
     /// - Parameters:
     ///   - start: where the chunks begin that are asked for
-    ///   - isGrowing: the file is being written. A thread copies a chunk behind everything else before it begins the
+    ///   - isGrowing: the file is being written. A thread copies a chunk after everything else before it begins the
     ///     next at the same offset: who has read the number of the next finds the copy only by looking once more.
     init(_ file: InputFile, from start: UInt64 = UInt64(TRACE_HEADER_BYTES), isGrowing: Bool = false) {
         end = start
@@ -96,7 +96,7 @@ struct ChunkWalk {
                 break
             }
             if let chunk = Self.chunk(in: buffer, at: offset, fileEnd: fileEnd, missing: &missingBytes) {
-                unwrittenBytes += trailingZeros // zeros with a chunk behind them
+                unwrittenBytes += trailingZeros // zeros with a chunk after them
                 trailingZeros = 0
                 if !chunk.isVoid { // a copy that was never finished
                     note(buffer, chunk)

@@ -1,7 +1,7 @@
 // The recording clock ticks evenly, unless the machine is another one than before: a virtual machine that was migrated to a CPU
 // with another rate, one that slept while its counter went on, a counter that follows the CPU's frequency. The samples of both
 // clocks show it. Ticks are then stretched, piece by piece, to those of the first rate, as they are read from the file; so one rate
-// is enough for everything behind.
+// is enough for everything that follows.
 import CTraceLayout
 import Symbols
 import TraceFormat

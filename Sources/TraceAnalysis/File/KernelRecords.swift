@@ -210,7 +210,7 @@ package struct KernelRecords: Sendable, RecordReader {
 
     private func ticks(_ monotonic: UInt64) -> UInt64 { trace.ticks(monotonic: monotonic).raw }
 
-    /// Two, one behind the other. nil: they are longer than what is there.
+    /// Two, one after the other. nil: they are longer than what is there.
     private mutating func texts(
         _ first: UInt32, _ second: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int
     ) -> (String, String)? {

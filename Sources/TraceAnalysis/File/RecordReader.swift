@@ -61,7 +61,7 @@ extension RecordReader {
         return true
     }
 
-    /// Returns the bytes behind the fixed part, at most `longest`; nil when the record is too short for `length`.
+    /// Returns the bytes after the fixed part, at most `longest`; nil when the record is too short for `length`.
     func tail(
         _ fixed: Int, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int,
         _ longest: Int

@@ -5,7 +5,7 @@ import Symbols
 import TraceFormat
 
 package struct TimeWindow: Sendable, Equatable {
-    /// Ticks at which a moment begins or ends, by turns and rising. The last moment has no end when their number is odd.
+    /// Ticks at which a moment begins or ends, alternately and rising. The last moment has no end when their number is odd.
     let bounds: [UInt64]
 
     package static let whole = TimeWindow(bounds: [0])

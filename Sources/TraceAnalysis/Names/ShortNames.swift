@@ -151,7 +151,7 @@ private struct TemplateText {
         return arguments
     }
 
-    /// Writes a template's arguments behind its name, or another name for both.
+    /// Writes a template's arguments after its name, or another name for both.
     private mutating func close(_ result: inout [UInt8], _ all: [[UInt8]]) {
         let nameStart = (result.lastIndex { !Self.isPartOfName($0) && $0 != UInt8(ascii: ":") } ?? -1) + 1
         let name = String(decoding: result[nameStart...], as: UTF8.self)

@@ -201,7 +201,7 @@ private struct ReplayPass: CallSink {
             guard !isDone, head < pending.count else { return }
             let wanted = keys ?? unknownKeys()
             keys = wanted
-            guard ends.lookAhead(pending[head].key, behind: chunkIndex, wanted) else { return }
+            guard ends.lookAhead(pending[head].key, after: chunkIndex, wanted) else { return }
             complete()
             if !pending[head].isKnown { return }
         }

@@ -7,33 +7,33 @@ struct CallMoments {
     /// Ascending, each once.
     private let moments: [UInt64]
     /// Calls that began from each moment to the next.
-    private var behind: [UInt64]
+    private var after: [UInt64]
     /// Before each moment; made by `sum`.
     private var before: [UInt64] = []
-    /// The moment behind which the latest call began: the next one is there, too, nearly always.
+    /// The moment after which the latest call began: the next one is there, too, nearly always.
     private var latest = 0
     /// All that were added.
     private(set) var count: UInt64 = 0
 
     init(_ moments: some Sequence<UInt64>) {
         self.moments = Set(moments).sorted()
-        behind = [UInt64](repeating: 0, count: self.moments.count)
+        after = [UInt64](repeating: 0, count: self.moments.count)
     }
 
     mutating func add(at time: UInt64) {
         count &+= 1
-        if !isBehind(latest, time) {
+        if !isAfter(latest, time) {
             guard let place = place(of: time) else { return }
             latest = place
         }
-        behind[latest] &+= 1
+        after[latest] &+= 1
     }
 
     /// When all are added.
     mutating func sum() {
         before = [0]
-        before.reserveCapacity(behind.count + 1)
-        for count in behind { before.append(before.last! &+ count) }
+        before.reserveCapacity(after.count + 1)
+        for count in after { before.append(before.last! &+ count) }
     }
 
     /// Calls that began between two of the moments. Another one is taken for the last before it.
@@ -44,7 +44,7 @@ struct CallMoments {
 
     private func number(before time: Ticks) -> UInt64 { place(of: time.raw).map { before[$0] } ?? 0 }
 
-    private func isBehind(_ place: Int, _ time: UInt64) -> Bool {
+    private func isAfter(_ place: Int, _ time: UInt64) -> Bool {
         place < moments.count && moments[place] <= time && (place + 1 == moments.count || time < moments[place + 1])
     }
 

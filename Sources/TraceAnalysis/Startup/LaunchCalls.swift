@@ -53,7 +53,7 @@ package enum LaunchCalls {
     private static func nodes(
         _ sums: [LaunchSink.Sum], _ waits: [Int: [String: UInt64]], _ trace: TraceFile, _ lazy: [LazyRun], _ names: CodeNames
     ) -> [Node] {
-        // A child lies behind its parent: from the back, each is whole when its parent takes it.
+        // A child lies after its parent: from the back, each is whole when its parent takes it.
         var built = sums.map { sum -> Node in
             if let index = LaunchSink.index(ofLazy: sum.row) {
                 return Node(

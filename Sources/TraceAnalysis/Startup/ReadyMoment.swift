@@ -59,7 +59,7 @@ package struct ReadyMoment: Sendable, Equatable {
     static var all: Set<String> { listeners.union(frames).union(writers).union(exits) }
     static let exits: Set<String> = ["exit", "_exit", "_Exit", "quick_exit"]
     static let listeners: Set<String> = ["listen", "accept", "accept4"]
-    /// They write to standard output and nowhere else. libc's own writes behind them cross no slot.
+    /// They write to standard output and nowhere else. libc's own writes below them cross no slot.
     static let writers: Set<String> = [
         "puts", "printf", "vprintf", "putchar", "__printf_chk", "__vprintf_chk", "puts_unlocked", "putchar_unlocked", "wprintf", "putwchar",
     ]

@@ -84,7 +84,7 @@ extension CallTree {
         Double(rest.total) >= options.least * Double(whole) || calls > 0 && rest.calls >= calls / 20
     }
 
-    /// A function that calls itself and nothing else is one line, however deep it goes; so are a few that call each other by turns, for
+    /// A function that calls itself and nothing else is one line, however deep it goes; so are a few that call each other alternately, for
     /// two turns at least. Returns the last level, and how many functions have their turn.
     private func endOfRecursion(from node: Int, _ whole: UInt64, _ options: TextOptions) -> (last: Int, turn: Int) {
         var levels = [node]

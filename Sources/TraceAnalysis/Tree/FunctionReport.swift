@@ -133,7 +133,7 @@ package struct FunctionReport: Sendable {
 }
 
 extension Accumulator {
-    /// Moves what the functions did into one row, and returns which; 0, which is nobody's, where they did nothing.
+    /// Moves what the functions did into one row, and returns which; 0, which is no function's, where they did nothing.
     fileprivate mutating func together(_ table: FunctionNames, _ pattern: FunctionPattern) -> Int {
         var first = 0
         for row in 1..<max(table.rowCount, 1) {

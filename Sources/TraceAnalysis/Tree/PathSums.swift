@@ -40,7 +40,7 @@ struct PathNode: BitwiseCopyable {
 }
 
 struct PathSums: ~Copyable {
-    /// A parent lies before its children. 0 is nobody's.
+    /// A parent lies before its children. 0 is no path's.
     private(set) var nodes = PlainArray<PathNode>()
     /// In the order in which they were met.
     private(set) var threads: [(thread: UInt32, root: UInt32)] = []

@@ -8,7 +8,7 @@ package struct LockTotals: Sendable {
         package var waits: Int
         var threads: Int
         package var duration: UInt64
-        /// True if it is a convoy: three threads or more wait one behind the other, and some come back for more.
+        /// True if it is a convoy: three threads or more wait one after the other, and some come back for more.
         package var isConvoy: Bool { threads >= 3 && waits > threads }
     }
     package struct CallSiteTotal: Sendable {

@@ -63,7 +63,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     private var thread: UInt32?
     private var wanted: [UInt64] = []
     private var current: [OpenCall] = []
-    /// The first moment behind the call that ended last; nil: to be looked for.
+    /// The first moment after the call that ended last; nil: to be looked for.
     private var next: Int?
     /// When it is; 0 where that has to be looked for.
     private var nextMoment: UInt64 = 0

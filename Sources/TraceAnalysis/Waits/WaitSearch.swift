@@ -432,7 +432,7 @@ package struct WaitSearch: Sendable {
 }
 
 extension ThreadStates {
-    /// The first moment behind this one at which it has a CPU after having had none; nil unknown.
+    /// The first moment after this one at which it has a CPU after having had none; nil unknown.
     fileprivate func runs(after moment: UInt64) -> UInt64? {
         var index = bisect(stretches.count) { stretches[$0].end <= moment }
         if index < stretches.count, stretches[index].state == .running { index += 1 }

@@ -30,7 +30,7 @@ export function sampledTree(samples, range, isShown, functions) {
     if (range && (at < range.from || at > range.to) || !isShown(lanes[root[node]])) continue;
     own[node] += moments[i + MOMENT.count];
   }
-  // In preorder what is below a node stands behind it.
+  // In preorder what is below a node stands after it.
   const sums = [];
   for (let i = count - 1; i >= 0; i--) {
     total[i] = own[i] + (sums[depth[i] + 1] || 0);

@@ -10,7 +10,7 @@ export class CallTree {
     this.isComparison = isComparison;
     this.functions = functions;
     this.count = this.fn.length;
-    /// Each node's caller, -1 for a thread, and the node behind the last of its subtree.
+    /// Each node's caller, -1 for a thread, and the node after the last of its subtree.
     this.parent = new Int32Array(this.count);
     this.end = new Uint32Array(this.count);
     const open = [];

@@ -141,7 +141,7 @@ extension CallOnlySlots {
     }
 }
 
-/// A file under construction: rows first, their bits behind the space for all of them.
+/// A file under construction: rows first, their bits after the space for all of them.
 struct ScanFileBuilder {
     private let buffer: UnsafeMutableRawPointer
     private(set) var count = 0

@@ -8,7 +8,7 @@ enum CallObjects {
         let home: Home
         let argument: Int
         let isInt: Bool
-        let names: StaticString // a bar behind each
+        let names: StaticString // a bar after each
 
         var flags: UInt32 {
             UInt32(argument &<< Int(TRACE_FUNCTION_ARGUMENT_SHIFT) | (isInt ? Int(TRACE_FUNCTION_ARGUMENT_IS_INT) : 0))

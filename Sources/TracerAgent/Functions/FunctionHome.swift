@@ -23,7 +23,7 @@ enum FunctionHome {
         case .frameLister where equal(name.text, literal: "_Unwind_Backtrace"): return policy // its _Unwind_GetIP is there, too
         case .frameLister where equal(name.text, literal: "backtrace") && isOne(of: "libc.", "libexecinfo.", owner): return policy
         case .frameLister where rest(of: name.text, after: "dladdr") != nil: return isLibc(owner, isSanitizer) ? policy : .record
-        case .frameLister where equal(name.text, literal: "_Unwind_SetIP"): return UnwinderQuestions.isOfHP(owner) ? policy : .record
+        case .frameLister where equal(name.text, literal: "_Unwind_SetIP"): return UnwinderQuestions.isNongnu(owner) ? policy : .record
         case .frameLister: return isOne(of: "libunwind.", "libunwind-", owner) ? policy : .record
         default: return policy
         }

@@ -114,7 +114,7 @@ struct SpecialFunction {
         .init(name: "getcontext", policy: .entryOnly),
         // These capture their caller's context, too, for whoever unwinds from there or returns to it: known by their code as well
         // (Processor/ContextCapture.swift), where that can be read.
-        .init(name: "unw_getcontext", policy: .entryOnly), // LLVM's libunwind, and that of HP by the name of the architecture
+        .init(name: "unw_getcontext", policy: .entryOnly), // LLVM's libunwind, and nongnu libunwind by the name of the architecture
         .init(name: "__unw_getcontext", policy: .entryOnly),
         .init(name: "_Ux86_64_getcontext", policy: .entryOnly),
         .init(name: "_Uaarch64_getcontext", policy: .entryOnly),

@@ -22,8 +22,8 @@ enum UnwinderQuestions {
         return SpecialFunction.answersUnwinders || unwinder != UNWINDER_GCC
     }
 
-    /// HP's libunwind, or a program that has its unwinder inside, which may be that one.
-    static func isOfHP(_ image: UnsafePointer<Image>) -> Bool {
+    /// nongnu libunwind, or a program that has its unwinder inside, which may be that one.
+    static func isNongnu(_ image: UnsafePointer<Image>) -> Bool {
         let unwinder = self.unwinder(image)
         return unwinder == UNWINDER_UNKNOWN || unwinder == UNWINDER_LIBUNWIND && Image.function("_ULx86_64_step", of: image) != nil
     }

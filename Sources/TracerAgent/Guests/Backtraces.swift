@@ -38,7 +38,7 @@ enum Backtraces {
     }
 
     /// The names that libunwind's header gives to unw_step, unw_get_reg and, where it must be helped, unw_set_reg, and the number of
-    /// UNW_REG_IP: HP's libunwind for a process's own frames (UNW_LOCAL_ONLY) and for any, LLVM's.
+    /// UNW_REG_IP: nongnu libunwind for a process's own frames (UNW_LOCAL_ONLY) and for any, LLVM's.
     private struct Cursor {
         let kind: UInt8
         let step: StaticString, get: StaticString, set: StaticString

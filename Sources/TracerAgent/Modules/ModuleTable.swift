@@ -17,7 +17,7 @@ struct Module: BitwiseCopyable {
     var state: State
     var isStartup: Bool // never unloaded
     var inBaseNamespace: Bool
-    /// ForeignConvention.swift: nobody's slots lead to it through a stub …
+    /// ForeignConvention.swift: no slots lead to it through a stub …
     var isForeign = false
     /// … and its own slots stay as they are.
     var hasForeignCalls = false
@@ -36,7 +36,7 @@ struct Module: BitwiseCopyable {
     var initializers = StubTable()
     var finalizers = StubTable()
     var hasStubs = false
-    var isSearched = true // the kernel's own is in nobody's scope
+    var isSearched = true // the kernel's own is in no scope
     var lazy = LazyStub()
 
     enum State: UInt8 { case pending, bound, retired, ignored }
@@ -110,7 +110,7 @@ enum ModuleTable {
         return module.pointee.state != .retired && module.pointee.image.contains(address)
     }
 
-    /// The loader's list and this table have nearly the same order: it is looked for behind the one that was found last, so that going
+    /// The loader's list and this table have nearly the same order: it is looked for after the one that was found last, so that going
     /// through the list takes steps in proportion to its length.
     @inline(never) static func index(of loader: UnsafeMutablePointer<loader_module>) -> Int? {
         for _ in 0..<modules.count {

@@ -19,7 +19,7 @@ enum FirstChunks {
     nonisolated(unsafe) private static var current: UnsafeMutablePointer<Row>?
     nonisolated(unsafe) private static var taken = 0
     nonisolated(unsafe) private static var lock = Lock()
-    /// From this number of living threads on; then few of the chunks in the file are nobody's at the end.
+    /// From this number of living threads on; then few of the chunks in the file are unowned at the end.
     private static let manyThreads = 64
 
     /// nil: the thread maps a chunk of its own.

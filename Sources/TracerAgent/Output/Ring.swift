@@ -76,7 +76,7 @@ enum Ring {
 
     private static func append(_ offset: UInt64) {
         if queued == freeChunks.count {
-            // Full: the new element goes before the oldest one, which moves up with all behind it.
+            // Full: the new element goes before the oldest one, which moves up with all after it.
             guard freeChunks.append(0) else { return } // no memory: the offset is lost to the ring
             var n = freeChunks.count &- 1
             while n > oldest {

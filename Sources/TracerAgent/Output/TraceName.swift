@@ -63,7 +63,7 @@ enum TraceName {
     static func holder(of path: CText) -> Holder {
         let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path), Open.nonBlocking | Open.own)
         if failed(descriptor) {
-            // In the moment of a full table: nobody's, as far as can be seen.
+            // In the moment of a full table: unowned, as far as can be seen.
             return descriptor == -Failure.descriptors || descriptor == -Failure.fileTable ? .process : .somethingElse(-descriptor)
         }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }

@@ -233,7 +233,7 @@ enum TraceOutput {
     }
 
     /// Events are in the page cache as they are made. MS_ASYNC would do nothing (msync(2)), and waiting for the disk is not
-    /// asked for: only what the header says of the time is behind.
+    /// asked for: only what the header says of the time is not up to date.
     static func flush() {
         if isOpen { note(time: Clock.sample()) }
     }

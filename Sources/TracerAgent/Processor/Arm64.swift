@@ -69,7 +69,7 @@ extension Trampolines {
 /// The loader's debugger hook becomes a jump to `tracer_loader_event`. False: it is not as expected.
 enum LoaderHook {
     /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
-    /// island behind the code of the loader: what is left of the last page of its segment belongs to nobody.
+    /// island after the code of the loader: what is left of the last page of its segment belongs to nobody.
     static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
         guard loaderHook != 0, loaderHook & 3 == 0, let words = UnsafeMutablePointer<UInt32>(bitPattern: UInt(loaderHook)) else { return false }
         let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
@@ -110,7 +110,7 @@ enum LoaderHook {
     }
 }
 
-/// Forms of the entries of a procedure linkage table, and of the loader's code behind them.
+/// Forms of the entries of a procedure linkage table, and of the loader's code that they lead to.
 enum ProcedureLinkage {
     /// adrp x16, page; ldr x17, [x16, #offset]; after `bti c` perhaps (AAELF64; bfd, gold, lld and mold write these).
     static func isEntry(_ address: UInt64, in image: UnsafePointer<Image>) -> Bool {

@@ -8,7 +8,7 @@
 //      …                       neither a branch nor an instruction that may name xP
 //      blr  xP  or  br xP      xP is one that a call spoils, so that nothing of it is left
 //
-// A load without such a call behind it, or into a register that outlives the call (the compiler has moved it out of a loop), takes its
+// A load without such a call after it, or into a register that outlives the call (the compiler has moved it out of a loop), takes its
 // slot out. An addition makes the address of an object on the same page. Any other `adrp` takes all slots out that a load with its page
 // could reach: 32 KB from the page's beginning, since -fpic (unlike -fPIC) has one page for all slots of a function. An instruction
 // names a register when any of its four register fields has the number. In the commonest instructions with a constant it is known which

@@ -69,7 +69,7 @@ extension Trampolines {
 
 /// The loader's debugger hook becomes a jump to `tracer_loader_event`. False: it is not as expected.
 enum LoaderHook {
-    /// `ret` (or endbr64 first) and the padding behind it become `jmp *0(%rip)` and the address: fourteen bytes.
+    /// `ret` (or endbr64 first) and the padding after it become `jmp *0(%rip)` and the address: fourteen bytes.
     static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
         guard loaderHook != 0, let code = UnsafeMutableRawPointer(bitPattern: UInt(loaderHook)), loaderHook & 15 == 0 else { return false }
         let first = code.load(as: UInt32.self)
@@ -104,7 +104,7 @@ enum LoaderHook {
     }
 }
 
-/// Forms of the entries of a procedure linkage table, and of the loader's code behind them.
+/// Forms of the entries of a procedure linkage table, and of the loader's code that they lead to.
 enum ProcedureLinkage {
     private static let endbranch: UInt32 = 0xfa1e_0ff3
 

@@ -19,7 +19,7 @@ enum Process {
     nonisolated(unsafe) private(set) static var executable = CText(StaticString("?").utf8Start)
     nonisolated(unsafe) private(set) static var directory = CText(StaticString(".").utf8Start)
 
-    /// As the process begins. getauxval(3)'s table stands behind the environment.
+    /// As the process begins. getauxval(3)'s table stands after the environment.
     static func begin(_ arguments: UnsafeMutablePointer<CText?>, _ environment: UnsafeMutablePointer<CText?>) {
         readNumber()
         mainStackHigh = UInt64(UInt(bitPattern: arguments))

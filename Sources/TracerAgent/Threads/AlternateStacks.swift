@@ -60,7 +60,7 @@ extension ThreadRecorder {
     /// Its enter is written, or held back.
     func openAlternate(_ frame: Frame) {
         enterAlternateMode()
-        let list = context.pointee.busy != 0 ? tracer_strays(context)! : list(of: frame.pointee.stack_pointer)
+        let list = context.pointee.busy != 0 ? tracer_unsorted(context)! : list(of: frame.pointee.stack_pointer)
         frame.pointee.older = list.pointee
         list.pointee = frame
         frame.pointee.use = UInt32(USE_OPEN)
@@ -167,7 +167,7 @@ extension ThreadRecorder {
 
     private static func openFrame(of context: ThreadContext, at stackPointer: UInt64, _ label: UInt64) -> Frame? {
         if context.pointee.lists == nil || context.pointee.alternate_count == 0 { return nil }
-        return search(list(context, stackPointer), stackPointer, label) ?? search(tracer_strays(context), stackPointer, label)
+        return search(list(context, stackPointer), stackPointer, label) ?? search(tracer_unsorted(context), stackPointer, label)
     }
     private static func search(_ list: UnsafeMutablePointer<Frame?>, _ stackPointer: UInt64, _ label: UInt64) -> Frame? {
         var next = list.pointee
@@ -196,7 +196,7 @@ extension ThreadRecorder {
 
     private func takeOutOfList(_ frame: Frame) {
         for n in 0..<2 {
-            var link = n == 0 ? list(of: frame.pointee.stack_pointer) : tracer_strays(context)!
+            var link = n == 0 ? list(of: frame.pointee.stack_pointer) : tracer_unsorted(context)!
             while let other = link.pointee {
                 if other == frame {
                     link.pointee = frame.pointee.older
@@ -276,8 +276,8 @@ extension ThreadRecorder {
         Limits.minimumTicks == 0 && context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
     }
     private var listCount: Int { Int(context.pointee.list_mask) &+ 1 }
-    /// The newest frame of a list; behind the last comes the list of strays.
-    private func newest(_ list: Int) -> Frame? { list == listCount ? context.pointee.strays : context.pointee.lists[list] }
+    /// The newest frame of a list; after the last comes the list of unsorted frames.
+    private func newest(_ list: Int) -> Frame? { list == listCount ? context.pointee.unsorted : context.pointee.lists[list] }
     @inline(__always) private func forEachYoung(_ body: (Frame) -> Void) {
         for n in 0...listCount {
             var next = newest(n)

@@ -51,7 +51,7 @@ enum InstrumentedTable {
     /// In the target of one whose code was unmapped.
     private static let gone: UInt64 = 1 << 63
     private static func address(_ hook: Hook) -> UInt64 { UInt64(UInt(bitPattern: hook.pointee.target)) & ~gone }
-    /// False: there is no free entry near its bucket. The last one behind the table stays empty.
+    /// False: there is no free entry near its bucket. The last one after the table stays empty.
     private static func put(_ hook: Hook, into table: UnsafeMutablePointer<Hook?>) -> Bool {
         var bucket = first(address(hook), in: table)
         while bucket.pointee != none { bucket += 1 }

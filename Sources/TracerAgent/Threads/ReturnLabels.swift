@@ -39,7 +39,7 @@ enum ReturnLabels {
             areaStart &+ (blockCount == 1 ? UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : UInt64(LABEL_LIBRARY_SLOT_BLOCKS) &* blockBytes)
         return kind == .patched ? (patched, end) : blockCount == 1 ? (areaStart, patched) : (areaStart, patched &- UInt64(LABEL_BLOCK_CODE))
     }
-    /// The address itself, or, where that is behind the labels of a block, the beginning of the next one.
+    /// The address itself, or, where that is after the labels of a block, the beginning of the next one.
     private static func following(_ address: UInt64) -> UInt64 {
         let offset = (address &- areaStart) % blockBytes
         return offset < UInt64(LABEL_BLOCK_CODE) ? address : address &- offset &+ blockBytes

@@ -41,7 +41,7 @@ extension ThreadRecorder {
         let missing = storeFrames(address + ChunkSize.headerBytes, stored)
         if Trampolines.recordsSites {
             header.pointee.flags |= UInt16(TRACE_CHUNK_SITES)
-            storeSites(behind: address + ChunkSize.headerBytes, stored &- missing)
+            storeSites(after: address + ChunkSize.headerBytes, stored &- missing)
         }
         header.pointee.open_frames = UInt32(frames &- missing)
         header.pointee.stored_frames = UInt32(stored &- missing)
@@ -126,7 +126,7 @@ extension ThreadRecorder {
         ThreadRecorder.lock.unlock()
     }
 
-    /// Writes the full chunk behind everything else, or over the oldest one of a ring, marked as closed.
+    /// Writes the full chunk after everything else, or over the oldest one of a ring, marked as closed.
     private func copyOut(_ chunk: UnsafeMutableRawPointer) -> Bool {
         var header = chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee
         let end = ThreadRecorder.usedBytes(chunk, until: position.pointee.cursor, context)
@@ -142,7 +142,7 @@ extension ThreadRecorder {
         return written == .all
     }
 
-    /// The cursor of a chunk that is full lies behind it.
+    /// The cursor of a chunk that is full lies after it.
     private static func usedBytes(_ chunk: UnsafeMutableRawPointer, until cursor: UnsafeMutablePointer<UInt64>?, _ context: ThreadContext)
         -> UInt64
     {
@@ -224,7 +224,7 @@ extension ThreadRecorder {
     }
 
     /// The three lists are ordered by time; merged from the newest backwards, so that the outermost comes first. What
-    /// is taken from the list itself is never behind what is put there. Returns how many fewer there are than were counted:
+    /// is taken from the list itself is never after what is put there. Returns how many fewer there are than were counted:
     /// a coroutine's frame may have returned on another thread since.
     private func storeFrames(_ start: UnsafeMutableRawPointer, _ count: Int) -> Int {
         let list = start.assumingMemoryBound(to: trace_open_frame.self)
@@ -253,8 +253,8 @@ extension ThreadRecorder {
         return n
     }
 
-    /// The tags of stored frames become the addresses that they stand for, behind them.
-    private func storeSites(behind start: UnsafeMutableRawPointer, _ count: Int) {
+    /// The tags of stored frames become the addresses that they stand for, after them.
+    private func storeSites(after start: UnsafeMutableRawPointer, _ count: Int) {
         let list = start.assumingMemoryBound(to: trace_open_frame.self)
         let sites = UnsafeMutableRawPointer(list + count).assumingMemoryBound(to: UInt64.self)
         for n in 0..<count {

@@ -170,7 +170,7 @@ struct ThreadRecorder {
     func ensureSlack(_ count: Int = 8) {
         if !hasSlack(count) { _ = openChunk() }
     }
-    /// Into the chunk, or the slack behind it. What is behind the word, or nil.
+    /// Into the chunk, or the slack after it. What is after the word, or nil.
     @discardableResult
     private func append(_ event: Event) -> UnsafeMutablePointer<UInt64>? {
         if !TraceOutput.isWritable || !hasSlack(1) && !openChunk() {

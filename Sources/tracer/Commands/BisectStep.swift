@@ -18,7 +18,7 @@ struct BisectStep: ParsableCommand {
               git bisect run tracer bisect-step --build 'make -j8' /tmp/good.json -- ./app --serve
             """)
 
-    // In front of the options: the program's arguments are all that follow, and no argument may stand behind them.
+    // In front of the options: the program's arguments are all that follow, and no argument may stand after them.
     @Argument(help: "The file that tracer baseline wrote for a good commit.")
     var baseline: String
     @OptionGroup var options: LaunchOptions

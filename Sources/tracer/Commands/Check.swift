@@ -19,7 +19,7 @@ struct Check: ParsableCommand {
               tracer check --format github startup.json -- ./app --serve
             """)
 
-    // In front of the options: the program's arguments are all that follow, and no argument may stand behind them.
+    // In front of the options: the program's arguments are all that follow, and no argument may stand after them.
     @Argument(help: "The file that tracer baseline wrote.", completion: .file(extensions: ["json"]))
     var baseline: String
     @OptionGroup var options: LaunchOptions

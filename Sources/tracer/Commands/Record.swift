@@ -64,7 +64,7 @@ struct Record: ParsableCommand {
     )
     var states: Bool?
     @Option(
-        // Not .scanningForValue, which takes no value of --sample=5000 where another option comes behind it.
+        // Not .scanningForValue, which takes no value of --sample=5000 where another option comes after it.
         name: .long, defaultAsFlag: String(RecordOptions.usualSampleRate), parsing: .next,
         help: ArgumentHelp(
             "Also sample stacks, --sample=HZ times per second of CPU time; \(RecordOptions.usualSampleRate) without a number.",

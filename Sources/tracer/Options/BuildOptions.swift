@@ -1,4 +1,4 @@
-// Two builds of one program, launched by turns: tracer order --check.
+// Two builds of one program, launched alternately: tracer order --check.
 import ArgumentParser
 import Glibc
 import LaunchLab

@@ -26,7 +26,7 @@ int reference_stack(struct reference *, const uint64_t *dwarf_registers, int reg
 
 /// A signal interrupts the caller, a few calls deep, some of them through linkage tables. What the handler was given and what backtrace() says there.
 struct interrupted {
-    uint64_t dwarf_registers[33]; // in DWARF's order, with the next instruction behind the last
+    uint64_t dwarf_registers[33]; // in DWARF's order, with the next instruction after the last
     uint8_t *stack; // from the handler's stack pointer, with space for this:
     uint64_t stack_bytes;
     uint64_t frames[64]; // from the interrupted instruction on

@@ -20,7 +20,7 @@ long plain_context(long *, long), linked_context(uintptr_t **), calls_context(ui
 #define STORE "movq (%rsp), %rax\nmovq %rax, (%rdi)\nleaq 8(%rsp), %rax\nmovq %rax, 8(%rdi)\n"
 __asm__(".text\n"
     FUNCTION(own_captureContext) "endbr64\n" SAVE STORE "xorl %eax, %eax\nret\n"
-    // The address is disguised as setjmp does it, behind vector stores and a jump.
+    // The address is disguised as setjmp does it, after vector stores and a jump.
     FUNCTION(disguised_setjmp) SAVE "jmp 1f\nint3\n1: movaps %xmm0, -24(%rsp)\nstmxcsr 72(%rdi)\nfnstcw 76(%rdi)\n"
     "leaq 8(%rsp), %rdx\nmovq %rdx, 8(%rdi)\nmovq (%rsp), %rax\nxorq $-1, %rax\nrolq $17, %rax\nmovq %rax, 80(%rdi)\n"
     "rorq $17, %rax\nnotq %rax\nmovq %rax, (%rdi)\nxorl %eax, %eax\nret\n"
@@ -64,7 +64,7 @@ EXPORT long calls_context(uintptr_t *place) {
     return sum + 1;
 }
 #else
-/// The address is that of code of this program, behind the call, and the stack pointer lies in this frame's neighbourhood.
+/// The address is that of code of this program, after the call, and the stack pointer lies in this frame's neighbourhood.
 static void look(const char *name, struct context *context, int count) {
     Dl_info info, own;
     int isOwn = dladdr((void *)context->place, &info) && dladdr((void *)look, &own) && info.dli_fbase == own.dli_fbase;

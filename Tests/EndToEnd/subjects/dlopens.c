@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
     } else if (!strcmp(mode, "deepbind")) {
         void *library = opened("libdeep.so", RTLD_NOW | RTLD_DEEPBIND);
         CHECK(find_value(library, "plug_resolved", 1) == 9001); // its own `resolved`, not the program's
-        CHECK(find_next(1) == 5002); // the program's, and behind it the library's
+        CHECK(find_next(1) == 5002); // the program's, and after it the library's
     } else if (!strcmp(mode, "next")) {
         for (int i = 0; i < 10; i++) CHECK(find_next(i) == i + 5001);
     } else if (!strcmp(mode, "dlmopen")) {

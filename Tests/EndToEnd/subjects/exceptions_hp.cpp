@@ -1,4 +1,4 @@
-// Throws, catches and cleans up as exceptions.cpp does, unwound by HP's libunwind instead of libgcc.
+// Throws, catches and cleans up as exceptions.cpp does, unwound by nongnu libunwind instead of libgcc.
 // compilers: gcc clang
 // library: upper -Wl,--allow-shlib-undefined
 // library: lower

@@ -36,7 +36,7 @@ static uint64_t now(clockid_t clock) {
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
-/// Between the end of the constructor before and the beginning of the one behind it lies the one in the middle, and what
+/// Between the end of the constructor before and the beginning of the one after it lies the one in the middle, and what
 /// it reads itself lies in it: so bounds of its time are known, whatever the machine does meanwhile.
 static struct { uint64_t before, cpu_before, inside, cpu_inside; } spun, slept;
 static void bounds(const char *name, uint64_t before, uint64_t cpu_before, uint64_t inside, uint64_t cpu_inside) {

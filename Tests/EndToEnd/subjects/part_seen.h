@@ -1,7 +1,7 @@
 // A thread fills registers with patterns and calls through a slot; an observer stops it and looks for them where whoever
 // looks for pointers does: in the registers, and on the thread's own stack from its stack pointer upwards. The observer is
 // a handler of signals that another thread sends at random (`signal`), a parent that stops it at random by ptrace
-// (`ptrace`), or one that stops it behind each instruction (`step`).
+// (`ptrace`), or one that stops it after each instruction (`step`).
 //
 // The program and the callee never touch a callee-saved register, so there each must hold its pattern itself. In the agent,
 // libc and the loader a pattern may also lie on the stack; when the stack pointer is on some other stack, such as the

@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) void inlined(long rounds) {
 }
 __attribute__((noinline)) static void thirty(void) { inlined(3000000); }
 
-/// libc calls it: behind a traced call.
+/// libc calls it: within a traced call.
 static int compare(const void *one, const void *other) {
     unsigned long x = sink;
     for (int n = 0; n < 350000; n++) x = x * 2862933555777941757u + 3;

@@ -22,7 +22,7 @@ __attribute__((noinline)) static int serve(void) {
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (bind(listener, (struct sockaddr *)&address, sizeof address)) return 1;
-    // Not between the two readings but in them: before and behind the call.
+    // Not between the two readings but in them: before and after the call.
     long long before = stamp_clock(CLOCK_MONOTONIC);
     if (listen(listener, 1)) return 1;
     long long after = stamp_clock(CLOCK_MONOTONIC);

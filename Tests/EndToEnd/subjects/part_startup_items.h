@@ -6,7 +6,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/// Writes down what has run: the names, with a blank behind each.
+/// Writes down what has run: the names, with a blank after each.
 void say(const char *text);
 extern char said[512];
 void check_thousands(void);

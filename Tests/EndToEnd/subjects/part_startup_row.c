@@ -1,4 +1,4 @@
-// Constructors one behind the other: what each has used of a CPU, by its own clock.
+// Constructors one after the other: what each has used of a CPU, by its own clock.
 #include <stdio.h>
 #include <time.h>
 

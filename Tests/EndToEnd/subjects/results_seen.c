@@ -1,6 +1,6 @@
 // A pointer that an argument or a result register carries through a traced call can be seen all the way, in registers or
 // on the stack at or above its pointer (what is below is not looked at by collectors and leak checkers), and so can what the
-// caller keeps in registers of its own: `step` looks behind every instruction.
+// caller keeps in registers of its own: `step` looks after every instruction.
 // sources: part_held.S
 // library: held=part_held.S -DCALLEE -Wl,-z,now
 // build: -O1 -DSITES=20000

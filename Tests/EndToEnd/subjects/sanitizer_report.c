@@ -1,4 +1,4 @@
-// AddressSanitizer finds a read behind the end inside a traced call, and says which function it is in.
+// AddressSanitizer finds a read after the end inside a traced call, and says which function it is in.
 // compilers: gcc clang
 // library: behind
 // build: -O1 -fsanitize=address -fno-omit-frame-pointer

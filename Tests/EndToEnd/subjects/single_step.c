@@ -231,7 +231,7 @@ int main(int argc, char **argv) {
         }
         delivered++;
         CHECK(!trace(PTRACE_CONT, thread, SIGUSR1));
-        thread = next_marker(&ended); // the one behind the call
+        thread = next_marker(&ended); // the one after the call
         CHECK(thread);
         CHECK(!trace(PTRACE_CONT, thread, 0));
         // The first call of a thread is long: each of its first instructions, then samples.

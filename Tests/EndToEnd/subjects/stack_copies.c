@@ -83,7 +83,7 @@ static NOINLINE void schedule(int count, int kept) {
     }
 }
 static void *run(void *argument) {
-    char buffer[4096]; // what is above belongs to nobody's slice
+    char buffer[4096]; // what is above belongs to no slice
     base = (char *)((uintptr_t)buffer & ~15ul);
     int count = *(int *)argument;
     char *volatile hole = __builtin_alloca(8192); // the slices lie between base and here

@@ -5,7 +5,7 @@
 // library: walked
 // link: -Wl,-z,now -rdynamic -ldl -lunwind -lunwind-x86_64
 // needs: file:/usr/include/x86_64-linux-gnu/libunwind.h
-// architecture: x86_64 HP's libunwind is not there for the other
+// architecture: x86_64 nongnu libunwind is not there for the other
 // case: local
 // case: any any
 // modes: functions counts call_sites

@@ -77,17 +77,17 @@ static _Unwind_Reason_Code each(struct _Unwind_Context *context, void *place) {
 }
 static int is_within(const void *address, const char *begin, const char *end) { return (char *)address >= begin && (char *)address < end; }
 /// Returns 1 if the frames after the function's own (or its callee's) are its caller's as `expected` has them, but for the call site.
-/// `behind`: 1 if the list has return addresses, 0 if it has addresses within the calls, as `each` lists them.
-static int is_right(void **frames, int count, int behind) {
+/// `after`: 1 if the list has return addresses, 0 if it has addresses within the calls, as `each` lists them.
+static int is_right(void **frames, int count, int after) {
     const struct function *function = functions + shared->current;
     int n = 0;
     while (n < count && !is_within(frames[n], function->begin, function->end) && !is_within(frames[n], helper, helper_end)) n++;
     n++; // the one that was interrupted
-    while (n < count && is_within((char *)frames[n] - behind, function->begin, function->end)) n++;
+    while (n < count && is_within((char *)frames[n] - after, function->begin, function->end)) n++;
     if (count - n != expected_count + 1) return 0; // called_from, caller, …
     if (!is_within(frames[n], (char *)called_from, (char *)called_from + 256)) return 0;
     if (!is_within(frames[n + 1], (char *)caller, (char *)caller + 256)) return 0;
-    for (int k = 1; k < expected_count; k++) if ((char *)frames[n + 1 + k] + !behind != expected[k] && frames[n + 1 + k] != expected[k]) return 0;
+    for (int k = 1; k < expected_count; k++) if ((char *)frames[n + 1 + k] + !after != expected[k] && frames[n + 1 + k] != expected[k]) return 0;
     return 1;
 }
 static void handler(int number) {
@@ -164,7 +164,7 @@ static void step_through(void) {
         unsigned long at = pc();
         if (is_within((void *)at, (char *)called_from, (char *)called_from + 256)) {
             if (!last) continue;
-            CHECK(resume(PTRACE_CONT, 0)); // to the trap behind the call
+            CHECK(resume(PTRACE_CONT, 0)); // to the trap after the call
             return;
         }
         const struct function *function = functions + shared->current;

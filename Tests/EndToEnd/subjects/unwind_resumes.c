@@ -1,10 +1,10 @@
-// Goes on in a frame further up by HP's libunwind: as if the calls between had returned there (unw_resume), at another address of that
+// Goes on in a frame further up by nongnu libunwind: as if the calls between had returned there (unw_resume), at another address of that
 // function (unw_set_reg), and after a look at each frame in turn (_Unwind_ForcedUnwind). All of them are recorded calls.
 // build: -O1 -fexceptions -fno-omit-frame-pointer -fno-optimize-sibling-calls
 // library: passed
 // link: -Wl,-z,now -Wl,--no-as-needed -lunwind -lunwind-x86_64
 // needs: file:/usr/include/x86_64-linux-gnu/libunwind.h
-// architecture: x86_64 HP's libunwind is not there for the other
+// architecture: x86_64 nongnu libunwind is not there for the other
 // case: returns returns
 // case: elsewhere elsewhere
 // case: any any

@@ -11,7 +11,7 @@
     .cfi_endproc
     .size \name, . - \name
     .endm
-    // Without padding behind it, and none in reach.
+    // Without padding after it, and none in reach.
     .macro crowd
     .rept 40
     lea 1(%rax), %eax

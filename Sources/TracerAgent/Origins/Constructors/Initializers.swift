@@ -133,7 +133,7 @@ enum Initializers {
     }
 }
 
-/// A thread's CPU time, to ask the kernel for which takes as long as all else at the end of an initializer. Behind one that has
+/// A thread's CPU time, to ask the kernel for which takes as long as all else at the end of an initializer. After one that has
 /// ended the next one begins within a microsecond: so soon, the thread has run all the time since, and the recording clock says how long.
 private enum CPUTime {
     private static let soon: UInt64 = 2000 // ns: no thread loses its CPU and has it again meanwhile

@@ -367,7 +367,7 @@ enum PatchedFunctions {
         hook.pointee.argument = CallObjects.argument(flags)
     }
 
-    /// Stubs with their relocated instructions behind each, and hooks, in pages as near to the module as there is address space.
+    /// Stubs with their relocated instructions after each, and hooks, in pages as near to the module as there is address space.
     private static func makeArea(_ work: Work, _ image: Image) -> Area? {
         let page = UInt64(Memory.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
@@ -411,13 +411,13 @@ enum PatchedFunctions {
     }
     /// Returns the lowest address at which bytes of a module were replaced, as a plan's functions are sorted; 0: they are not kept.
     static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.address ?? 0 }
-    /// In small steps as well where large ones find nothing: space may lie between them. Behind a program its heap begins, which sbrk makes
+    /// In small steps as well where large ones find nothing: space may lie between them. After a program its heap begins, which sbrk makes
     /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): addresses there come last, and then the farthest first.
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
         let end = UInt64(bitPattern: Int64(SystemCall.call(SystemCall.brk, 0, 0, 0, 0, 0, 0)))
-        let isHeapBehind = end >= image.high && end &- image.low < EntryPatch.reach
-        return mapNear(image, bytes, isHeapBehind, step: 1 &<< 22)
-            ?? mapNear(image, bytes, isHeapBehind, step: max(EntryPatch.reach / 2048, 65536)) ?? (isHeapBehind ? mapFar(image, bytes) : nil)
+        let isHeapAfter = end >= image.high && end &- image.low < EntryPatch.reach
+        return mapNear(image, bytes, isHeapAfter, step: 1 &<< 22)
+            ?? mapNear(image, bytes, isHeapAfter, step: max(EntryPatch.reach / 2048, 65536)) ?? (isHeapAfter ? mapFar(image, bytes) : nil)
     }
     /// The largest page's; of much that one of two megabytes can hold.
     private static func granule(_ bytes: UInt64) -> UInt64 { bytes < 1 &<< 22 ? 65536 : 1 &<< 21 }
@@ -429,14 +429,14 @@ enum PatchedFunctions {
         Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(bytes)) // before Linux 4.17 a mere hint
         return nil
     }
-    @inline(never) private static func mapNear(_ image: Image, _ bytes: UInt64, _ isHeapBehind: Bool, step: UInt64) -> UInt64? {
+    @inline(never) private static func mapNear(_ image: Image, _ bytes: UInt64, _ isHeapAfter: Bool, step: UInt64) -> UInt64? {
         let granule = granule(bytes)
         var distance = granule
         while image.high &- image.low &+ bytes &+ distance < EntryPatch.reach {
             if image.low > bytes &+ distance &+ granule, let found = map((image.low &- bytes &- distance) & ~(granule &- 1), bytes) {
                 return found
             }
-            if !isHeapBehind, let found = map((image.high &+ distance &+ granule &- 1) & ~(granule &- 1), bytes) { return found }
+            if !isHeapAfter, let found = map((image.high &+ distance &+ granule &- 1) & ~(granule &- 1), bytes) { return found }
             distance = distance < step ? distance &* 2 : distance &+ step
         }
         return nil

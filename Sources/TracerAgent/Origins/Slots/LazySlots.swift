@@ -1,6 +1,6 @@
 // Slots that are bound at their first call. Where such a slot leads is the loader's own decision, when it is called: it knows
 // the scopes (RTLD_GLOBAL, RTLD_DEEPBIND, namespaces), notes that the caller needs the module of the target, notifies auditors,
-// and runs IFUNC resolvers. So these slots stay as they are. What is changed is the word behind them: a lazy slot leads to
+// and runs IFUNC resolvers. So these slots stay as they are. What is changed is the word that they use: a lazy slot leads to
 // the module's procedure linkage table, and that jumps through the third word of DT_PLTGOT to `_dl_runtime_resolve` (glibc
 // sysdeps/*/dl-trampoline.*; psABI, "Procedure Linkage Table"). It leads to `tracer_lazy` instead, which calls the same
 // `_dl_fixup` on the program's stack, and stores a stub of the function that it names into the slot.
@@ -113,7 +113,7 @@ extension LazyStub {
         let count = image.pointee.jumpRelocationCount
         let bytes = Memory.wholePages((count &+ 1) &* MemoryLayout<Relocation>.stride)
         guard let start = LazySlots.pages(bytes, above: image.pointee.jumpRelocations, loaderEnd) else { return }
-        // A whole number of relocations behind the module's own.
+        // A whole number of relocations after the module's own.
         let stride = UInt64(MemoryLayout<Relocation>.stride), past = (start &- image.pointee.jumpRelocations) % stride
         relocations = past == 0 ? start : start &+ stride &- past
         relocationBytes = bytes
