@@ -101,8 +101,8 @@ def read(stream):
     for record in records:
         payload = record["payload"]
         if record["kind"] == "test" and payload["kind"] == "function":
-            place = payload["sourceLocation"]
-            tests[payload["id"]] = os.path.basename(place["fileID"]), place["line"]
+            location = payload["sourceLocation"]
+            tests[payload["id"]] = os.path.basename(location["fileID"]), location["line"]
         elif record["kind"] == "event" and payload.get("testID") in tests:
             note(payload, outcomes.setdefault(tests[payload["testID"]], Outcome()))
     return outcomes

@@ -67,10 +67,10 @@ class Frames(gdb.Command):
         for flag, meaning in (("LABEL_TAIL", "a tail call"), ("LABEL_WATCHED", "its return goes to Swift"), ("LABEL_LOST", "its enter was not written")):
             if flags & n[flag]:
                 words.append(meaning)
-        words.append("its enter " + self.place(self.field(record, "FRAME_EVENT")))
+        words.append("its enter " + self.position(self.field(record, "FRAME_EVENT")))
         return ", ".join(words)
 
-    def place(self, event):
+    def position(self, event):
         n = self.number
         event &= ~n["FRAME_CLOSING"]
         if event <= n["FRAME_UNWRITTEN"]:
@@ -116,8 +116,8 @@ class Frames(gdb.Command):
             return
         print(f"  {alternate} on other stacks:")
         lists = self.field(context, "CONTEXT_LISTS")
-        for place in range(1 << n["LIST_BITS"]):
-            for record in self.chain(self.read(lists + 8 * place), "FRAME_OLDER", 0):
+        for index in range(1 << n["LIST_BITS"]):
+            for record in self.chain(self.read(lists + 8 * index), "FRAME_OLDER", 0):
                 if self.field(record, "FRAME_USE", 4):
                     print(f"  -  {self.describe(record)}")
 

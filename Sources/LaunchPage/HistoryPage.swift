@@ -46,7 +46,7 @@ package struct HistoryPage {
         let count = trend.series.count
         func x(_ index: Int) -> Double { Self.left + (count == 1 ? inner.width / 2 : inner.width * Double(index) / Double(count - 1)) }
         func y(_ value: Double) -> Double { Self.top + inner.height * (1 - value / scale.peak) }
-        func place(_ x: Double, _ y: Double) -> String { "\(rounded(x)),\(rounded(y))" }
+        func coordinates(_ x: Double, _ y: Double) -> String { "\(rounded(x)),\(rounded(y))" }
 
         let change =
             last.change.map {
@@ -61,10 +61,10 @@ package struct HistoryPage {
                 "<line class=\"grid\" x1=\"\(Self.left)\" x2=\"\(size.width - Self.right)\" y1=\"\(rounded(y(value)))\" y2=\"\(rounded(y(value)))\"/>"
             svg += "<text x=\"\(Self.left - 8)\" y=\"\(rounded(y(value) + 4))\" text-anchor=\"end\">\(scale.caption(value))</text>"
         }
-        let upper = points.map { place(x($0.index), y($0.stage.p95)) },
-            lower = points.reversed().map { place(x($0.index), y($0.stage.p50)) }
+        let upper = points.map { coordinates(x($0.index), y($0.stage.p95)) },
+            lower = points.reversed().map { coordinates(x($0.index), y($0.stage.p50)) }
         svg += "<polygon class=\"band\" points=\"\((upper + lower).joined(separator: " "))\"/>"
-        svg += "<polyline class=\"trend\" points=\"\(points.map { place(x($0.index), y($0.stage.p50)) }.joined(separator: " "))\"/>"
+        svg += "<polyline class=\"trend\" points=\"\(points.map { coordinates(x($0.index), y($0.stage.p50)) }.joined(separator: " "))\"/>"
         svg += "<line class=\"cursor\" y1=\"\(Self.top)\" y2=\"\(size.height - Self.bottom)\" hidden=\"\"/>"
         for point in points {
             let clear = point.isClear == true ? (point.change ?? 0) > 0 ? " up" : " down" : ""

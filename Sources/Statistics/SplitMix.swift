@@ -13,11 +13,11 @@ package struct SplitMix: RandomNumberGenerator, Sendable {
     }
 
     mutating func medianOfResample(_ ascending: [Double]) -> Double {
-        // Sorting places instead of values: the values are in order already.
-        var places = ascending.map { _ in Int.random(in: 0..<ascending.count, using: &self) }
-        places.sort()
-        let middle = places.count / 2
-        let upper = ascending[places[middle]]
-        return places.count % 2 == 1 ? upper : (ascending[places[middle - 1]] + upper) / 2
+        // Sorting indices instead of values: the values are in order already.
+        var indices = ascending.map { _ in Int.random(in: 0..<ascending.count, using: &self) }
+        indices.sort()
+        let middle = indices.count / 2
+        let upper = ascending[indices[middle]]
+        return indices.count % 2 == 1 ? upper : (ascending[indices[middle - 1]] + upper) / 2
     }
 }

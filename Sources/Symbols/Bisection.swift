@@ -1,6 +1,6 @@
 // Binary search.
 
-/// Returns the first of `count` places for which `isBefore` is false, or `count`. It must be true for all places before that
+/// Returns the first of `count` indices for which `isBefore` is false, or `count`. It must be true for all indices before that
 /// one and false for all after it.
 @inlinable @inline(__always) package func bisect(_ count: Int, _ isBefore: (Int) -> Bool) -> Int {
     var low = 0, high = count

@@ -54,8 +54,8 @@ package struct PageSamples {
             process.stacks.tree!.roots.map { root in process.index.flatMap { index in root.tid.flatMap { lane(index, $0) } } ?? -1 }
         }
         period = sampled.lazy.compactMap { $0.trace.metadata.kernel?.period }.first
-        let moments = zip(sampled, tree.places).flatMap { process, places in
-            process.stacks.samples.map { Moment(at: min(process.moment($0.at, begun: begun), duration), node: places[$0.node]) }
+        let moments = zip(sampled, tree.indices).flatMap { process, indices in
+            process.stacks.samples.map { Moment(at: min(process.moment($0.at, begun: begun), duration), node: indices[$0.node]) }
         }
         var step: UInt64 = 0, sums = moments
         while sums.count > mostMoments, step < 1 << 62 {

@@ -11,7 +11,7 @@ struct ViewTree {
     private let columns: Columns
     private let names: [String]
     /// For each tree, the index here of the node that stands for each of its nodes.
-    let places: [[Int]]
+    let indices: [[Int]]
 
     private struct Rest {
         var paths = 0
@@ -41,7 +41,7 @@ struct ViewTree {
     init(_ trees: [CallTree], least: Double, most: Int, _ functions: inout FunctionNumbers) {
         let limit = Self.limit(trees, least: least, most: most), isOne = trees.count == 1
         var columns = Columns(), names: [String] = []
-        places = trees.map { Self.add($0, isOne: isOne, limit, &columns, &names, &functions) }
+        indices = trees.map { Self.add($0, isOne: isOne, limit, &columns, &names, &functions) }
         (self.columns, self.names) = (columns, names)
     }
 
@@ -49,7 +49,7 @@ struct ViewTree {
         _ tree: CallTree, isOne: Bool, _ limit: Double, _ columns: inout Columns, _ names: inout [String],
         _ functions: inout FunctionNumbers
     ) -> [Int] {
-        var numbers = [Int](repeating: -1, count: tree.functions.count), places = [Int](repeating: 0, count: tree.nodes.count)
+        var numbers = [Int](repeating: -1, count: tree.functions.count), indices = [Int](repeating: 0, count: tree.nodes.count)
         func name(_ text: String) -> Int {
             names.append(text)
             return -names.count
@@ -57,7 +57,7 @@ struct ViewTree {
         for root in tree.roots {
             let top = tree.nodes[root.node]
             let title = root.name.isEmpty ? "thread" : root.name
-            places[root.node] = columns.count
+            indices[root.node] = columns.count
             columns.add(
                 0, name(!isOne || tree.processes.count > 1 ? tree.nameWithProcess(of: root) : root.tid.map { "\(title) \($0)" } ?? title),
                 top.calls, top.total, 0,
@@ -67,7 +67,7 @@ struct ViewTree {
             func close() {
                 let last = open.removeLast()
                 if last.rest.paths > 0, last.rest.total > 0 {
-                    for node in last.rest.nodes.joined() { places[node] = columns.count }
+                    for node in last.rest.nodes.joined() { indices[node] = columns.count }
                     columns.add(
                         last.depth + 1, name("\(counted(UInt64(last.rest.paths), "short path"))"), last.rest.calls, last.rest.total, 0, 0)
                 }
@@ -93,14 +93,14 @@ struct ViewTree {
                 let flags = [(node.open, NodeFlag.open), (node.unwound, .unwound), (node.cut, .cut)].reduce(0) {
                     $0 | ($1.0 > 0 ? $1.1.rawValue : 0)
                 }
-                places[index] = columns.count
+                indices[index] = columns.count
                 columns.add(depth, numbers[node.function], node.calls, node.total, node.selfTime, flags)
                 open.append((node.end, depth, Rest()))
                 index += 1
             }
             while !open.isEmpty { close() }
         }
-        return places
+        return indices
     }
 
     /// `tree` of schema.mjs.

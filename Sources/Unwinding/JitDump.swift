@@ -19,9 +19,9 @@ package enum JitDump {
     package static func code(byteCount: Int, _ read: (Int, Int) -> [UInt8]) -> [MadeCode.Code] {
         let header = Fields(read(0, headerBytes))
         guard header.bytes.count == headerBytes, header.half(0) == magic, header.half(4) == version else { return [] }
-        var made: [MadeCode.Code] = [], names: [UInt64: String] = [:], place = max(Int(header.half(8)), headerBytes)
-        for _ in 0..<mostRecords where place <= byteCount - recordBytes {
-            let fields = Fields(read(place, recordBytes + max(loadBytes, moveBytes) + longestName)), length = Int(fields.half(4))
+        var made: [MadeCode.Code] = [], names: [UInt64: String] = [:], offset = max(Int(header.half(8)), headerBytes)
+        for _ in 0..<mostRecords where offset <= byteCount - recordBytes {
+            let fields = Fields(read(offset, recordBytes + max(loadBytes, moveBytes) + longestName)), length = Int(fields.half(4))
             guard fields.bytes.count >= recordBytes, length >= recordBytes else { break }
             let there = min(length, fields.bytes.count)
             switch fields.half(0) {
@@ -35,7 +35,7 @@ package enum JitDump {
                 if let name = names[fields.word(56)] { add(address: fields.word(40), size: fields.word(48), name, to: &made) }
             default: break
             }
-            place += length
+            offset += length
         }
         return made
     }
@@ -49,9 +49,9 @@ package enum JitDump {
     private struct Fields {
         let bytes: [UInt8]
         init(_ bytes: [UInt8]) { self.bytes = bytes }
-        func half(_ place: Int) -> UInt32 {
-            place + 4 <= bytes.count ? bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place, as: UInt32.self) } : 0
+        func half(_ offset: Int) -> UInt32 {
+            offset + 4 <= bytes.count ? bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) } : 0
         }
-        func word(_ place: Int) -> UInt64 { bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place, as: UInt64.self) } }
+        func word(_ offset: Int) -> UInt64 { bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) } }
     }
 }

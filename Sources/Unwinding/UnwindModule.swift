@@ -45,9 +45,9 @@ package final class UnwindModule {
 
     /// Code that the kernel maps into every process, this one, too.
     package static func ofVDSO() -> UnwindModule? {
-        guard let place = ProcessMaps(pid: getpid()).first(where: { $0.path == vdsoPath }) else { return nil }
-        var bytes = [UInt8](repeating: 0, count: Int(place.end - place.start))
-        let count = bytes.withUnsafeMutableBytes { ProcessMemory(pid: getpid()).read(place.start, $0) }
+        guard let mapping = ProcessMaps(pid: getpid()).first(where: { $0.path == vdsoPath }) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(mapping.end - mapping.start))
+        let count = bytes.withUnsafeMutableBytes { ProcessMemory(pid: getpid()).read(mapping.start, $0) }
         let image = ModuleImage { offset, wanted in
             guard offset < UInt64(count) else { return [] }
             return Array(bytes[Int(offset)..<min(Int(offset) + wanted, count)])
@@ -58,7 +58,7 @@ package final class UnwindModule {
 
     /// - Parameter address: as linked
     package func rule(at address: UInt64) -> FrameRule? {
-        if let place = known[address] { return place < 0 ? nil : rules[Int(place)] }
+        if let index = known[address] { return index < 0 ? nil : rules[Int(index)] }
         let rule = image.frames.withUnsafeBytes { bytes in program(at: address, bytes)?.rule(at: address, bytes, &saved) }
         known[address] = rule == nil ? -1 : Int32(rules.count)
         if let rule { rules.append(rule) }
@@ -93,8 +93,8 @@ package final class UnwindModule {
     /// An FDE, with the CIE that it refers to.
     private func function(at offset: Int, _ address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
         guard var reader = entry(at: offset, bytes) else { return nil }
-        let place = reader.offset, back = Int(reader.number(UInt32.self))
-        guard back > 0, back <= place, let common = common(at: place - back, bytes),
+        let field = reader.offset, back = Int(reader.number(UInt32.self))
+        guard back > 0, back <= field, let common = common(at: field - back, bytes),
             let start = reader.pointer(common.addressEncoding), let count = reader.pointer(common.addressEncoding & 0xf),
             address &- start < count
         else { return nil }
@@ -168,16 +168,16 @@ private struct AddressTable {
         Int(truncatingIfNeeded: (address &* 0x9e37_79b9_7f4a_7c15) >> 32) & (count - 1) // Fibonacci hashing (Knuth, TAOCP 3, 6.4)
     }
 
-    private func place(_ address: UInt64) -> Int {
-        var place = Self.bucket(address, entries.count)
-        while entries[place].address != address, entries[place].address != 0 { place = (place + 1) & (entries.count - 1) }
-        return place
+    private func index(_ address: UInt64) -> Int {
+        var index = Self.bucket(address, entries.count)
+        while entries[index].address != address, entries[index].address != 0 { index = (index + 1) & (entries.count - 1) }
+        return index
     }
 
     /// The number at an address; nil: none. Address 0 never has one: it marks an empty entry.
     subscript(_ address: UInt64) -> Int32? {
         get {
-            let entry = entries[place(address)]
+            let entry = entries[index(address)]
             return entry.address == address && address != 0 ? entry.value : nil
         }
         set {
@@ -185,11 +185,11 @@ private struct AddressTable {
             if 2 * count >= entries.count {
                 let old = entries
                 entries = Array(repeating: (0, 0), count: 2 * old.count)
-                for entry in old where entry.address != 0 { entries[place(entry.address)] = entry }
+                for entry in old where entry.address != 0 { entries[index(entry.address)] = entry }
             }
-            let place = place(address)
-            if entries[place].address == 0 { count += 1 }
-            entries[place] = (address, newValue)
+            let index = index(address)
+            if entries[index].address == 0 { count += 1 }
+            entries[index] = (address, newValue)
         }
     }
 }

@@ -4,7 +4,7 @@
     scripts/compat --waits [--only NAME]… [--count N] [--repository PATH] [--markdown]
 
 Needs root, for perf record -e sched:sched_switch of the whole machine, and what the programs need. For each of a program's N longest
-waits, each in another place: how long the thread had no CPU by the kernel's scheduler between the same two moments, in which state it was
+waits, each of another call site: how long the thread had no CPU by the kernel's scheduler between the same two moments, in which state it was
 (S sleeping, D disk, R preempted), and who woke it last. Status 1 when a length differs by more than 2 % and 50 us, or tracer
 names another waker than perf does, which is not the kernel itself: in three recordings, since perf loses records, too.
 """
@@ -110,8 +110,8 @@ class Scheduler:
 
 def seen_cpus():
     """Returns the CPUs whose idle task perf has records of: in some virtual machines it lacks them for some CPUs, and misses what runs there next."""
-    with tempfile.TemporaryDirectory() as place:
-        data = os.path.join(place, "perf.data")
+    with tempfile.TemporaryDirectory() as folder:
+        data = os.path.join(folder, "perf.data")
         subprocess.run(["perf", "record", "-q", "-a", "-e", "sched:sched_switch", "-o", data, "--", "sh", "-c",
                         "for n in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done"], check=True, stdout=subprocess.DEVNULL)
         script = subprocess.run(["perf", "script", "-i", data, "-F", "tid,cpu"], capture_output=True, text=True, check=True).stdout
@@ -169,7 +169,7 @@ def compare(name, count, repository):
         if report["missing"]:
             sys.exit(report["missing"])
         rows, wrong = [], 0
-        # One of several threads with the same name that wait in the same place is enough.
+        # One of several threads with the same name that wait at the same call site is enough.
         chosen, known = [], set()
         for wait in report["waits"]:
             key = wait["thread"], wait["function"] or wait["system_call"], wait["caller"]

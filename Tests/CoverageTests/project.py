@@ -61,9 +61,9 @@ class Built:
         for path in pathlib.Path(self.source).rglob("*.gcda"):
             path.unlink()
         work, traces = os.path.join(self.folder, "work"), os.path.join(self.folder, "traces")
-        for place in (work, traces):
-            shutil.rmtree(place, ignore_errors=True)
-            os.makedirs(place)
+        for folder in (work, traces):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(folder)
         os.makedirs(self.environment["XDG_CACHE_HOME"], mode=0o700, exist_ok=True)
         libraries = self.project.libraries(self.source)
         if libraries:

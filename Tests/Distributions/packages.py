@@ -68,7 +68,7 @@ class Way:
         if len(found) != 1:
             return result.became("BROKEN", f"{len(found)} files {os.path.join(settings.given.packages, self.pattern)}, one is wanted: run scripts/package first")
         with settings.scratch(root.name, self.name) as scratch:
-            where = roots.place(scratch, "place")
+            where = roots.scratch_folder(scratch, "package")
             shutil.copy(found[0], os.path.join(where, "agent"))
             change = os.path.join(scratch, "change")
             os.mkdir(change)

@@ -201,7 +201,7 @@ APART = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--for
 # -- entering -------------------------------------------------------------------------------------------------------------
 # $1 is the root, which stays as it is: programs write to $2, their /tmp. With $3 it is a layer in memory that may change.
 ENTER = r"""
-root=$1 place=$2 change=$3; shift 3
+root=$1 scratch=$2 change=$3; shift 3
 if [ -n "$change" ]; then
     mount -t tmpfs none "$change"
     mkdir "$change/up" "$change/work" "$change/root"
@@ -217,7 +217,7 @@ fi
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
-mount --bind "$place" "$root/tmp"
+mount --bind "$scratch" "$root/tmp"
 cd /
 exec chroot "$root" /usr/bin/env -i -C /tmp/work "$@"
 """
@@ -225,7 +225,7 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
                "TERM": "dumb", "TZ": "UTC", "XDG_RUNTIME_DIR": "/tmp/home"}
 
 
-def place(parent, name):
+def scratch_folder(parent, name):
     """A folder that is /tmp of one run, under a name that says which."""
     path = os.path.join(parent, name)
     for folder in ("work", "home", "traces", "agent"):

@@ -40,7 +40,7 @@ class Script:
         return sorted({name for key in ("", suite) for name in self.packages.get(key, [])})
 
     def run(self, root, settings):
-        """Bare and traced, each in a place of its own under the same path."""
+        """Bare and traced, each in a folder of its own under the same path."""
         result = comparison.Result(root.name, self.name)
         with settings.scratch(root.name, self.name) as scratch:
             if lacking := self.lacking(root, scratch):
@@ -48,7 +48,7 @@ class Script:
             result.version = self.printed_version(root, scratch)
 
             def run(kind):
-                where = roots.place(scratch, kind)
+                where = roots.scratch_folder(scratch, kind)
                 shutil.copy(self.path, os.path.join(where, "agent", "script"))
                 shutil.copy(settings.agent, os.path.join(where, "agent", "libtracer.so"))
                 return roots.enter(root, where, ["/bin/sh", "/tmp/agent/script"], comparison.TRACED if kind == "traced" else {}, self.timeout)
@@ -56,13 +56,13 @@ class Script:
 
     def lacking(self, root, scratch):
         script = f'for n in {shlex.join(self.needs)}; do command -v "$n" >/dev/null || echo "$n"; done'
-        ended = roots.enter(root, roots.place(scratch, "needs"), ["/bin/sh", "-c", script])
+        ended = roots.enter(root, roots.scratch_folder(scratch, "needs"), ["/bin/sh", "-c", script])
         if ended.status:
             raise roots.Failed(f"{root.path} cannot be entered: {ended.stderr.decode(errors='replace').strip()}")
         return ended.stdout.decode().split()
 
     def printed_version(self, root, scratch):
-        ended = roots.enter(root, roots.place(scratch, "version"), ["/bin/sh", "-c", self.version])
+        ended = roots.enter(root, roots.scratch_folder(scratch, "version"), ["/bin/sh", "-c", self.version])
         match = VERSION.search((ended.stdout or ended.stderr).decode(errors="replace"))
         return match[0] if match else "?"
 

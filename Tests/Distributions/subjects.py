@@ -28,7 +28,7 @@ class Subjects:
 
     def run(self, root, settings):
         with settings.scratch(root.name, self.name) as scratch:
-            where = roots.place(scratch, "traced")
+            where = roots.scratch_folder(scratch, "traced")
             project = os.path.join(where, "project")
             for folder in ("Tests/EndToEnd", "CSupport/include", "Sources/CTracerAPI"):
                 shutil.copytree(os.path.join(build.ROOT, folder), os.path.join(project, folder), ignore=shutil.ignore_patterns("__pycache__"))

@@ -69,13 +69,13 @@ def touches_no_vector_register_on_the_fast_path(agent):
 
 def keeps_trampolines_apart(agent):
     """The trampolines of slots and of patched functions share no page (x86_64): one is patched while other threads may run the other."""
-    places = {name: int(place, 16) for place, name in re.findall(r"^(\w+) t (tracer_enter\w*)$", output("nm", agent), re.M)}
-    if "tracer_enter_patched" not in places:
+    addresses = {name: int(address, 16) for address, name in re.findall(r"^(\w+) t (tracer_enter\w*)$", output("nm", agent), re.M)}
+    if "tracer_enter_patched" not in addresses:
         return
     for slots, patched in (("tracer_enter", "tracer_enter_patched"), ("tracer_enter_filtered", "tracer_enter_patched_filtered")):
-        end = min(place for place in places.values() if place > places[slots])
-        if (end - 1) // 4096 >= places[patched] // 4096:
-            raise Failed(f"{slots} up to {end:#x}, {patched} at {places[patched]:#x}")
+        end = min(address for address in addresses.values() if address > addresses[slots])
+        if (end - 1) // 4096 >= addresses[patched] // 4096:
+            raise Failed(f"{slots} up to {end:#x}, {patched} at {addresses[patched]:#x}")
 
 
 def is_small(agent):

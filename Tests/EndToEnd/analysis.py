@@ -556,7 +556,7 @@ def own_code_elsewhere(settings, trace, own):
             raise Failed(f"own code of {trace}: {what} {found}, report {own}")
     tree = tool(settings, "tree", trace, "--json")
     number = [f["name"] for f in tree["functions"]].index("(own code)")
-    root = {place["node"]: place["tid"] for place in tree["roots"]}
+    root = {entry["node"]: entry["tid"] for entry in tree["roots"]}
     same("tree", {root[node["parent"]]: node["total_ns"] for node in tree["nodes"] if node["function"] == number})
     rows, top = {}, None
     for index, node in enumerate(tree["nodes"]):

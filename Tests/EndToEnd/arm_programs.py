@@ -32,14 +32,14 @@ libpython3.11-minimal libreadline8 libselinux1 libsqlite3-0 libssl3 libstdc++6 l
 def root():
     """The folder with the unpacked packages, or why there is none."""
     os.makedirs(CACHE, exist_ok=True)
-    place = os.path.join(CACHE, "root")
+    sysroot = os.path.join(CACHE, "root")
     with open(os.path.join(CACHE, "lock"), "w") as lock:  # several workers ask at once
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = os.path.join(place, ".packages")
+        done = os.path.join(sysroot, ".packages")
         if os.path.exists(done):
             with open(done) as file:
                 if file.read().split() == PACKAGES:
-                    return place, None
+                    return sysroot, None
         for tool in ("apt-get", "dpkg-deb"):
             if not shutil.which(tool):
                 return None, f"no {tool} to get arm64 packages with"
@@ -49,13 +49,13 @@ def root():
         if not mirror:
             return None, "apt knows no mirror of Debian (apt-get update)"
         try:
-            unpack(place, mirror)
+            unpack(sysroot, mirror)
         except subprocess.SubprocessError as failure:
             said = getattr(failure, "stderr", b"") or b""
             return None, f"arm64 packages cannot be had: {(said.decode(errors='replace').splitlines() or [str(failure)])[-1]}"
         with open(done, "w") as file:
             file.write(" ".join(PACKAGES))
-        return place, None
+        return sysroot, None
 
 
 def debians_mirror():
@@ -67,7 +67,7 @@ def debians_mirror():
     return None
 
 
-def unpack(place, mirror):
+def unpack(sysroot, mirror):
     """With lists, state and settings of its own: of this machine's apt only the mirror is read, and nothing is changed."""
     own = os.path.join(CACHE, "apt")
     for name in ("lists/partial", "archives/partial", "sources", "packages"):
@@ -88,22 +88,22 @@ def unpack(place, mirror):
         subprocess.run(argv, check=True, capture_output=True, timeout=limit, env=environment, cwd=os.path.join(own, "packages"))
     do("apt-get", "-qq", "-o", "Acquire::Retries=2", "update")
     do("apt-get", "-qq", "-o", "Acquire::Retries=2", "download", *PACKAGES)
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(sysroot, ignore_errors=True)
     for package in sorted(glob.glob(os.path.join(own, "packages", "*.deb"))):
-        do("dpkg-deb", "-x", package, place)
+        do("dpkg-deb", "-x", package, sysroot)
         os.unlink(package)
 
 
 @dataclass
 class ArmProgram(Program):
     def run(self, settings):
-        place, reason = root()
+        sysroot, reason = root()
         if reason:
             raise Skipped(reason)
         before = harness.EMULATOR[-1]
-        harness.EMULATOR[-1] = place
+        harness.EMULATOR[-1] = sysroot
         try:
-            self.argv = [os.path.join(place, self.argv[0])] + self.argv[1:]
+            self.argv = [os.path.join(sysroot, self.argv[0])] + self.argv[1:]
             super().run(settings)
         finally:
             harness.EMULATOR[-1] = before
@@ -117,7 +117,7 @@ class ArmUnwinder(ArmProgram):
     unwinder: str = ""
 
     def run(self, settings):
-        place, reason = root()
+        sysroot, reason = root()
         if reason:
             raise Skipped(reason)
         folder = os.path.join(build.BUILD, self.name)
@@ -131,7 +131,7 @@ class ArmUnwinder(ArmProgram):
         for name in self.libraries:
             self.compile(*compiler, *common, "-shared", "-DLIB_" + name, "-o", os.path.join(folder, f"lib{name}.so"), "-Wl,--allow-shlib-undefined")
         self.compile(*compiler, *common, "-o", program, "-L", folder, *("-l" + name for name in self.libraries), "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed",
-                     os.path.join(place, "usr/lib/aarch64-linux-gnu", self.unwinder), "-Wl,--unresolved-symbols=ignore-in-shared-libs")
+                     os.path.join(sysroot, "usr/lib/aarch64-linux-gnu", self.unwinder), "-Wl,--unresolved-symbols=ignore-in-shared-libs")
         self.argv = [program]
         super().run(settings)
 

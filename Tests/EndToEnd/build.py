@@ -198,7 +198,7 @@ def commands(case):
     if ARCHITECTURE == "aarch64" and case.compiler == "clang":  # it knows descriptors alone, and no option for them
         everywhere = [f for f in everywhere if not f.startswith("-mtls-dialect=")]
 
-    def place(words):
+    def final(words):
         return [w.replace("{build}", folder).replace("{source}", SUBJECTS) for w in words]
 
     result, linked = [], []
@@ -210,13 +210,13 @@ def commands(case):
             driver = DRIVERS[case.compiler][os.path.splitext(source)[1]]
             output = os.path.join(folder, f"lib{name}.so")
             if driver == "swiftc":
-                result.append(place(["swiftc", "-emit-library", "-module-name", name, "-emit-module",
+                result.append(final(["swiftc", "-emit-library", "-module-name", name, "-emit-module",
                                      "-emit-module-path", f"{folder}/{name}.swiftmodule", "-DLIB_" + name, source,
                                      "-o", output, "-I", folder] + common + everywhere + words[1:]))
             else:
                 own = [] if driver != "swiftc" and case.compiler == "swiftc" else common + everywhere
                 extra = ["-I", folder, "-L", folder]
-                result.append(place(driver.split() + ["-g", "-shared", "-fPIC", f"-DLIB_{name}", "-I", SUBJECTS, source,
+                result.append(final(driver.split() + ["-g", "-shared", "-fPIC", f"-DLIB_{name}", "-I", SUBJECTS, source,
                                      "-o", output, f"-Wl,-soname,lib{name}.so"] + extra
                                     + (own or ["-O2"]) + words[1:] + [WITH_DL]))
             if key == "library":
@@ -228,14 +228,14 @@ def commands(case):
         result.append(["cp", subject.path, output])
         result.append(["chmod", "+x", output])
     elif case.compiler == "swiftc":
-        result.append(place(["swiftc", subject.path, "-o", output, "-I", folder, "-L", folder, "-Xlinker", "-rpath",
+        result.append(final(["swiftc", subject.path, "-o", output, "-I", folder, "-L", folder, "-Xlinker", "-rpath",
                              "-Xlinker", "$ORIGIN"] + common + everywhere + alone + linked + link))
     else:
         driver = DRIVERS[case.compiler]["." + subject.path.rsplit(".", 1)[1]]
-        result.append(place(driver.split() + ["-g", "-I", SUBJECTS] + sources + ["-o", output, "-L", folder]
+        result.append(final(driver.split() + ["-g", "-I", SUBJECTS] + sources + ["-o", output, "-L", folder]
                             + common + everywhere + alone + ["-Wl,-rpath,$ORIGIN"] + linked + link + ["-pthread", WITH_DL]))
     for line in subject.all("after"):
-        result.append(["sh", "-c", place([line])[0]])
+        result.append(["sh", "-c", final([line])[0]])
     return result
 
 

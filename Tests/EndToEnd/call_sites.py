@@ -92,7 +92,7 @@ static void on_another_stack(void) {
         swapcontext(&there, &here);
     }
 }
-static jmp_buf place;
+static jmp_buf saved;
 static void plug(const char *path, long n) {
     SITE("dlopen", 1); void *library = dlopen(path, RTLD_NOW);
     if (!library) { puts(dlerror()); exit(1); }
@@ -115,7 +115,7 @@ int main(int count, char **arguments) {
     there.uc_stack.ss_size = 1 << 16;
     makecontext(&there, on_another_stack, 0);
     for (int i = 0; i < 7; i++) swapcontext(&here, &there);
-    for (volatile int i = 0; i < 4; i++) { SITE("_setjmp", 1); if (setjmp(place)) abort(); }
+    for (volatile int i = 0; i < 4; i++) { SITE("_setjmp", 1); if (setjmp(saved)) abort(); }
     SITE("outer", 1); outer(inner, 100000);
     for (int round = 0; round < 4; round++) for (int n = 1; n < count - 1; n++) plug(arguments[n], 10 * n);
     if (*arguments[count - 1] == 'f') {
@@ -127,7 +127,7 @@ int main(int count, char **arguments) {
     return 0;
 }
 """
-# Every call from a place of its own, and more places than there are labels.
+# Every call from a site of its own, and more sites than there are labels.
 CROWD = r"""
 #include <stdio.h>
 long far(long);
@@ -197,11 +197,11 @@ class Case:
         paths = {os.path.basename(module.path): module.path for module in trace.modules.values()}
         counts = {}
         for (module, offset), count in trace.counts_by_site(name).items():
-            place = "unknown:0"
+            site = "unknown:0"
             if offset:
                 done = subprocess.run([self.prefix + "addr2line", "-e", paths.get(module, "/"), hex(offset - 1)], capture_output=True, text=True)
-                place = os.path.basename(done.stdout.split()[0]) if done.stdout else f"{module}:?"
-            counts[place] = counts.get(place, 0) + count
+                site = os.path.basename(done.stdout.split()[0]) if done.stdout else f"{module}:?"
+            counts[site] = counts.get(site, 0) + count
         return counts
 
     def tool(self, *words):
@@ -221,13 +221,13 @@ def sites_of(rows):
 
 
 def noted(text):
-    return {(name, place): int(count) for name, place, count in (line.split() for line in text.splitlines())}
+    return {(name, site): int(count) for name, site, count in (line.split() for line in text.splitlines())}
 
 
 def differences(expected, counts, names):
-    return [f"{name} from {place}: {counts.get((name, place), 0)}, expected {expected.get((name, place), 0)}"
-            for name, place in sorted(set(expected) | {key for key in counts if key[0] in names})
-            if counts.get((name, place), 0) != expected.get((name, place), 0)]
+    return [f"{name} from {site}: {counts.get((name, site), 0)}, expected {expected.get((name, site), 0)}"
+            for name, site in sorted(set(expected) | {key for key in counts if key[0] in names})
+            if counts.get((name, site), 0) != expected.get((name, site), 0)]
 
 
 def counts_are_those_of_the_program(variables, *options, without=(), filtered=False):
@@ -237,7 +237,7 @@ def counts_are_those_of_the_program(variables, *options, without=(), filtered=Fa
             raise Failed("the header does not say that there are call sites")
         expected = {key: count for key, count in noted(out).items() if key[0] not in without}
         names = {name for name, _ in expected}
-        counts = {(name, place): count for name in names for place, count in case.lines(trace, name).items()}
+        counts = {(name, site): count for name in names for site, count in case.lines(trace, name).items()}
         if filtered:  # calls of no measurable length
             few = {key: count for key, count in expected.items() if not count - trace.filtered_by_time <= counts.get(key, 0) <= count}
             if few or counts.keys() - expected.keys():
@@ -265,7 +265,7 @@ def functions_have_call_sites_too(case):
     harness.plan(case.settings, program[0], case.made)
     out, (trace,) = case.traced([*program, "x"], TRACER_CALLSITES="1", TRACER_FUNCTIONS="*!far:*!down:*!many", TRACER_KEEPHOT="on")
     expected = noted(out)
-    counts = {(name, place): count for name in ("far", "down") for place, count in case.lines(trace, name).items()}
+    counts = {(name, site): count for name in ("far", "down") for site, count in case.lines(trace, name).items()}
     wrong = differences({key: count for key, count in expected.items() if key[0] in ("far", "down")}, counts, {"far", "down"})
     if wrong:
         raise Failed("; ".join(wrong))
@@ -279,15 +279,15 @@ def processes_are_added_up(case):
     child, parent = out[:out.index("\n", out.rindex(" 25\n"))].splitlines(), None
     half = len(child)
     parent = noted("\n".join(out.splitlines()[half:]))
-    place = next(key for key, count in noted("\n".join(child)).items() if count == 25)
-    expected = {**{key: count for key, count in parent.items() if key[0] == "far"}, place: 25}
+    site = next(key for key, count in noted("\n".join(child)).items() if count == 25)
+    expected = {**{key: count for key, count in parent.items() if key[0] == "far"}, site: 25}
     rows = json.loads(case.tool("report", case.directory.traces, "--by", "site", "--json", "--filter", "far"))["functions"]
     wrong = differences(expected, sites_of(rows), {"far"})
     if wrong:
         raise Failed("; ".join(wrong))
     pid = max(trace.header["pid"] for trace in traces)
     rows = json.loads(case.tool("report", case.directory.traces, "--process", str(pid), "--by", "site", "--json", "--filter", "far"))["functions"]
-    if sites_of(rows) != {place: 25}:
+    if sites_of(rows) != {site: 25}:
         raise Failed(f"of the child alone: {sites_of(rows)}")
 
 

@@ -87,13 +87,13 @@ static void check_names(void) {
     if (found != COUNT) { printf("%d functions are in the list of mappings\n", found); fflush(stdout); _exit(9); }
 }
 /* Whether the kernel still says so of its mapping: VmFlags in proc(5), smaps. */
-static int is_locked(const void *place) {
+static int is_locked(const void *address) {
     char line[8192];
     int is_inside = 0, found = 0;
     FILE *maps = fopen("/proc/self/smaps", "r");
     while (fgets(line, sizeof line, maps)) {
         unsigned long low, high;
-        if (sscanf(line, "%lx-%lx ", &low, &high) == 2) is_inside = (unsigned long)place - low < high - low;
+        if (sscanf(line, "%lx-%lx ", &low, &high) == 2) is_inside = (unsigned long)address - low < high - low;
         if (is_inside && !strncmp(line, "VmFlags:", 8)) found = strstr(line, " lo") != 0;
     }
     fclose(maps);

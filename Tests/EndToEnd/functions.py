@@ -33,8 +33,8 @@ FUNCTION long odd(long n);
 FUNCTION long even(long n) { BEGIN(even); return n ? odd(n - 1) : 1; }
 FUNCTION long odd(long n) { BEGIN(odd); return n ? even(n - 1) : 0; }
 FUNCTION static void thrower(long n) { BEGIN(thrower); if (n == 0) throw std::runtime_error("thrown"); thrower(n - 1); asm volatile(""); }
-static jmp_buf place;
-FUNCTION static void jumper(long n) { BEGIN(jumper); if (n == 0) longjmp(place, 1); jumper(n - 1); asm volatile(""); }
+static jmp_buf saved;
+FUNCTION static void jumper(long n) { BEGIN(jumper); if (n == 0) longjmp(saved, 1); jumper(n - 1); asm volatile(""); }
 FUNCTION static double many(long a, long b, long c, long d, long e, long f, long g, double x, double y) { BEGIN(many); return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + x * y; }
 FUNCTION static void of_thread(long n) { BEGIN(of_thread); for (long i = 0; i < n; i++) sink = leaf(i); }
 }
@@ -43,7 +43,7 @@ int main() {
     for (long i = 0; i < 3000; i++) sum += leaf(i);
     sum += fibonacci(15) + even(1001) + odd(70);
     for (int i = 0; i < 20; i++) try { thrower(i); } catch (const std::exception &problem) { sum += std::string(problem.what()).size(); }
-    for (volatile int i = 0; i < 20; i++) if (!setjmp(place)) jumper(i);
+    for (volatile int i = 0; i < 20; i++) if (!setjmp(saved)) jumper(i);
     for (int i = 0; i < 100; i++) sum += (long)many(i, 2, 3, 4, 5, 6, 7, 0.5, i);
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; i++) threads.emplace_back(of_thread, 500);
@@ -103,12 +103,12 @@ FUNCTION static long nests(long start) {
     return applied(nested, 2) + chain;
 }
 #endif
-static jmp_buf place;
-FUNCTION __attribute__((noreturn)) static void left(int n) { BEGIN(left); if (n) left(n - 1); longjmp(place, 3); }
+static jmp_buf saved;
+FUNCTION __attribute__((noreturn)) static void left(int n) { BEGIN(left); if (n) left(n - 1); longjmp(saved, 3); }
 FUNCTION static int returned_to(int n) {
     BEGIN(returned_to);
     volatile int turns = 0;
-    int value = setjmp(place);
+    int value = setjmp(saved);
     if (turns++ < n) left(turns);
     return turns * 10 + value;
 }
@@ -157,7 +157,7 @@ FUNCTION static void *returns_here(void) { return __builtin_return_address(0); }
 FUNCTION static void *caller_returns(volatile char *buffer) { *buffer = 0; return __builtin_return_address(1); }
 FUNCTION static void *asked(int n) { volatile char *buffer = alloca(n); void *found = caller_returns(buffer); *buffer = 1; return found; }
 extern char __executable_start, etext;
-static int is_own(void *place) { return (char *)place >= &__executable_start && (char *)place < &etext; }
+static int is_own(void *address) { return (char *)address >= &__executable_start && (char *)address < &etext; }
 int main(void) {
     CHECK(interpret((const unsigned char[]){0, 1, 2, 3, 4}, 1) == interpret((const unsigned char[]){0, 1, 2, 3, 4}, 1));
     for (int round = 0; round < 40; round++) {
@@ -689,11 +689,11 @@ int main(int count, char **words) {
     char *all = reserve(bytes), *hole = all + reach;
     CHECK(all != MAP_FAILED && !munmap(hole, span + left));
     int is_next = 0;
-    for (int n = 0; n < 4096 && !is_next; n++) { /* until there is no other place for it */
-        char *place = reserve(span);
-        CHECK(place != MAP_FAILED);
-        is_next = place >= hole && place < hole + span + left;
-        if (is_next) CHECK(!munmap(place, span));
+    for (int n = 0; n < 4096 && !is_next; n++) { /* until there is no other address for it */
+        char *address = reserve(span);
+        CHECK(address != MAP_FAILED);
+        is_next = address >= hole && address < hole + span + left;
+        if (is_next) CHECK(!munmap(address, span));
     }
     CHECK(is_next);
     for (size_t n = 1; n <= 8; n++) CHECK(!munmap(all + bytes - n * 2 * gap, gap) && !munmap(all + (2 * n - 1) * gap, gap));

@@ -153,7 +153,7 @@ def traced_environment(settings, environment, directory, preload="@"):
 def plan(settings, program, folder):
     """Plans of a program, of what lies beside it and of what both are linked with."""
     modules = {os.path.realpath(program)}
-    for path in (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names):
+    for path in (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names):
         if os.path.isfile(path):
             with open(path, "rb") as file:
                 if file.read(4) == b"\x7fELF":

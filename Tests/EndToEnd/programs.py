@@ -514,7 +514,7 @@ class GdbTest:
         if settings.bare_only:
             return
         if os.uname().machine != "x86_64":
-            raise Skipped("the place of a thread's state is read from x86_64 code")
+            raise Skipped("the offset of a thread's state is read from x86_64 code")
         case = next(c for s in build.subjects() if s.name == "attached" for c in s.cases())
         program = build.build(case)
         environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
@@ -590,7 +590,7 @@ class GdbTest:
                 raise Failed(f"{what}: {calls}, expected {expected}\n{output[-1500:]}")
 
     def full_chunk(self, settings, directory, program):
-        """Returns fill a chunk while calls that it has are open: each is known from then on to be in an earlier one. A place in the old one
+        """Returns fill a chunk while calls that it has are open: each is known from then on to be in an earlier one. An offset in the old one
         would be another event's as soon as the new chunk lies there."""
         import build
         if settings.bare_only:

@@ -39,10 +39,10 @@ class Row:
     generation: int
     bits: bytes
 
-    def packed(self, place):
+    def packed(self, offset):
         fields = (self.identity, self.layout, self.low, self.slots)
         own = checksum(struct.pack("<24sQQIIIIQ", *fields, 0, self.generation, 0, bool(self.bits)))
-        return struct.pack("<24sQQIIIIQ", *fields, place, self.generation, 0, checksum(self.bits, own) if self.bits else own)
+        return struct.pack("<24sQQIIIIQ", *fields, offset, self.generation, 0, checksum(self.bits, own) if self.bits else own)
 
 
 class CacheFile:
@@ -57,20 +57,20 @@ class CacheFile:
         self.rows = []
         for n in range(count):
             raw = data[64 + 64 * n:128 + 64 * n]
-            identity, layout, low, slots, place, generation, _, _ = struct.unpack("<24sQQIIIIQ", raw)
-            row = Row(identity, layout, low, slots, generation, data[place:place + (slots + 63) // 64 * 8] if place else b"")
-            if row.packed(place) != raw:
+            identity, layout, low, slots, offset, generation, _, _ = struct.unpack("<24sQQIIIIQ", raw)
+            row = Row(identity, layout, low, slots, generation, data[offset:offset + (slots + 63) // 64 * 8] if offset else b"")
+            if row.packed(offset) != raw:
                 raise Failed(f"row {n} of {count} is not whole")
             self.rows.append(row)
         if [row.identity[:8][::-1] for row in self.rows] != sorted(row.identity[:8][::-1] for row in self.rows):
             raise Failed("the rows are not in order")
 
     def packed(self):
-        rows, bits, place = b"", b"", 64 + 64 * len(self.rows)
+        rows, bits, offset = b"", b"", 64 + 64 * len(self.rows)
         for row in sorted(self.rows, key=lambda row: row.identity[:8][::-1]):
-            rows += row.packed(place + len(bits) if row.bits else 0)
+            rows += row.packed(offset + len(bits) if row.bits else 0)
             bits += row.bits
-        head = struct.pack("<QII24sIIQ", MAGIC, VERSION, place + len(bits), self.agent, len(self.rows), self.generation, 0)
+        head = struct.pack("<QII24sIIQ", MAGIC, VERSION, offset + len(bits), self.agent, len(self.rows), self.generation, 0)
         return head + struct.pack("<Q", checksum(head)) + rows + bits
 
 
@@ -248,14 +248,14 @@ def damaged_files(ground):
         if {row.identity for row in CacheFile(ground.file).rows} != {row.identity for row in cache.rows}:
             raise Failed(f"damage {n} was not repaired")
     # In one row, or in its bits: that one is searched again, the others are not.
-    places = [64 + 64 * n + 8 * k for n in range(len(cache.rows)) for k in (0, 3, 4, 5, 6, 7)] + list(range(64 + 64 * len(cache.rows), len(good), 8))
-    for place in places[::max(1, len(places) // 24)]:
+    offsets = [64 + 64 * n + 8 * k for n in range(len(cache.rows)) for k in (0, 3, 4, 5, 6, 7)] + list(range(64 + 64 * len(cache.rows), len(good), 8))
+    for offset in offsets[::max(1, len(offsets) // 24)]:
         with open(ground.file, "wb") as file:
-            file.write(good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1:])
+            file.write(good[:offset] + bytes([good[offset] ^ 0x10]) + good[offset + 1:])
         found, _, remembered = ground.run()
         ground.expect_calls(calls, found)
         if not remembered:
-            raise Failed(f"one flipped bit at {place} made everything forgotten")
+            raise Failed(f"one flipped bit at {offset} made everything forgotten")
 
 
 def places_that_are_not_ones_own(ground):

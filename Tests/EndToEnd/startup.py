@@ -242,11 +242,11 @@ def lazy_initializers_are_named(folder):
     expect(lazy[0]["means"] == "__cxa_guard_acquire" and lazy[0]["duration_ns"] > 100_000, f"{lazy[0]}")
 
 
-def how_far_it_came(mode, status, place, stage):
+def how_far_it_came(mode, status, where, stage):
     def test(folder):
         got, _, err = folder.run([folder.program(), mode])
         expect(got == status, f"status {got}, expected {status}: {err}")
-        expect(place in err, f"\"{place}\" is not in\n{err}")
+        expect(where in err, f"\"{where}\" is not in\n{err}")
         timeline = folder.timeline()
         expect(timeline["ready"] is None or mode == "print", f"ready: {timeline['ready']}")
         expect(timeline["phases"][-1]["kind"] == stage and timeline["phases"][-1]["cut"], f"{timeline['phases'][-1]}")
@@ -466,11 +466,11 @@ def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
     segments = subprocess.check_output(["readelf", "-lW", interpreter], text=True)
     for offset, address, size in re.findall(r"LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", segments):
         if 0 <= hook - int(address, 16) < int(size, 16):
-            place = hook - int(address, 16) + int(offset, 16)
+            position = hook - int(address, 16) + int(offset, 16)
     with open(interpreter, "rb") as file:
         loader = bytearray(file.read())
-    place = loader.index(0xc3, place) + 1 # the byte after `ret`
-    loader[place] = 0x55 # push %rbp
+    position = loader.index(0xc3, position) + 1 # the byte after `ret`
+    loader[position] = 0x55 # push %rbp
     other = os.path.join(folder.path, "ld-other.so")
     with open(other, "wb") as file:
         file.write(loader)

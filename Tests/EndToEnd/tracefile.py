@@ -358,12 +358,12 @@ class Trace:
                 if module not in self.modules or 24 + count * 4 > size:
                     self.anomalies.append(f"record at {offset}: {count} functions of module {module} in {size} bytes")
                     count = 0
-                for index, place in enumerate(struct.unpack_from(f"<{count}I", body, 24), first):
-                    if place:
+                for index, distance in enumerate(struct.unpack_from(f"<{count}I", body, 24), first):
+                    if distance:
                         self.addressed += 1
                         if index in self.functions:
                             self.anomalies.append(f"function {index} is declared twice")
-                        self.functions[index] = self._planned_function(index, self.modules[module], place)
+                        self.functions[index] = self._planned_function(index, self.modules[module], distance)
             elif kind == 17:
                 module, wanted, patched, _ = struct.unpack_from("<4I", body, 8)
                 self.patched[module] = wanted, patched
@@ -373,10 +373,10 @@ class Trace:
                 self._start_record(kind, key, body)
             offset += size
 
-    def _planned_function(self, index, module, place):
+    def _planned_function(self, index, module, distance):
         if module.index not in self._planned:
             self._planned[module.index] = names_of_functions(module)
-        address = module.low + place
+        address = module.low + distance
         name = self._planned[module.index].get(address - module.bias) or f"0x{address - module.bias:x}"
         return Function(index, name, module, address, 0)
 
@@ -529,7 +529,7 @@ class Trace:
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
             words = memoryview(self.data)[start:start + max(0, (end - start) & ~7)].cast("Q")
-            for place, word in enumerate(words):
+            for word_index, word in enumerate(words):
                 if word == 0:
                     resume = site = argument = None
                     continue
@@ -538,9 +538,9 @@ class Trace:
                     name, _, flags = self._describe((word >> FUNCTION_SHIFT) & layout.function_mask)
                     # Among system calls by number, only futex has an object.
                     if (argument is None) != (flags >> ARGUMENT_SHIFT & 7 == 0) and not (argument is None and name == "syscall"):
-                        wrong.append(f"{where}: chunk {sequence}, word {place}: {name} with the object {argument}, and flags {flags:#x}")
+                        wrong.append(f"{where}: chunk {sequence}, word {word_index}: {name} with the object {argument}, and flags {flags:#x}")
                 elif argument is not None or site is not None and word & 0xff != ARGUMENT << CONTROL_SHIFT:
-                    wrong.append(f"{where}: chunk {sequence}, word {place}: a call site or an object before something that is no call")
+                    wrong.append(f"{where}: chunk {sequence}, word {word_index}: a call site or an object before something that is no call")
                     site = argument = None
                 if kind == COMPLETE:
                     function = (word >> FUNCTION_SHIFT) & layout.function_mask
@@ -594,8 +594,8 @@ class Trace:
                             self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
                             stack.remove(node) if node is not stack[-1] else stack.pop()
                     else:
-                        around = " ".join(f"{near:x}" for near in words[max(0, place - 3):place + 4])
-                        wrong.append(f"{where}: chunk {sequence}, word {place} of {len(words)}: control {which}, among {around}")
+                        around = " ".join(f"{near:x}" for near in words[max(0, word_index - 3):word_index + 4])
+                        wrong.append(f"{where}: chunk {sequence}, word {word_index} of {len(words)}: control {which}, among {around}")
                     continue
                 function = (word >> FUNCTION_SHIFT) & layout.function_mask
                 reference = base + (word >> layout.time_shift)
@@ -676,11 +676,11 @@ class Trace:
         counts = {}
         for node in self.nodes():
             if node.name == name and not node.inherited:
-                key = self.place(node.site, node.enter)
+                key = self.module_offset(node.site, node.enter)
                 counts[key] = counts.get(key, 0) + 1
         return counts
 
-    def place(self, address, ticks):
+    def module_offset(self, address, ticks):
         """(module's name, offset) of the module that had this address then."""
         here = [(ticks >= loaded, loaded if ticks >= loaded else -loaded, module.index) for module in self.modules.values()
                 if module.low <= address < module.high for loaded in module.loaded]

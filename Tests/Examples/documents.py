@@ -38,7 +38,7 @@ class Block:
         self.reason = None  # the reason why it is no example
 
     @property
-    def place(self):
+    def location(self):
         return f"{self.document.name}:{self.first + 1}"
 
     def is_commands(self):
@@ -121,7 +121,7 @@ class Document:
         self.blocks.append(block)
 
     def _comment(self, number, lines):
-        place = f"{self.name}:{number + 1}"
+        location = f"{self.name}:{number + 1}"
         text = "\n".join(lines)[4:].split("-->")[0]
         word = text.strip().split("\n")[0].strip()
         if word == "machine":
@@ -130,7 +130,7 @@ class Document:
         if word.startswith("no example"):
             reason = text.strip().removeprefix("no example").removeprefix(":").strip()
             if not reason:
-                raise Mistake(f"{place}: say why: <!-- no example: reason -->")
+                raise Mistake(f"{location}: say why: <!-- no example: reason -->")
             return None, reason
         if word != "example":
             return None  # some other comment
@@ -142,20 +142,20 @@ class Document:
                 continue
             key, colon, value = line.partition(":")
             if not colon or key not in KEYS or not value.strip():
-                raise Mistake(f"{place}: {line!r} is not KEY: VALUE with one of {', '.join(sorted(KEYS))}")
+                raise Mistake(f"{location}: {line!r} is not KEY: VALUE with one of {', '.join(sorted(KEYS))}")
             marker.setdefault(key, []).append(value.strip())
         if len(marker.get("run", [])) != 1:
-            raise Mistake(f"{place}: an example has one `run:`")
+            raise Mistake(f"{location}: an example has one `run:`")
         for key, value in (("rows", "all"), ("indents", "kept")):
             if marker.get(key, [value]) != [value]:
-                raise Mistake(f"{place}: {key} can be {value!r} only")
+                raise Mistake(f"{location}: {key} can be {value!r} only")
         for pattern in marker.get("or", []):
             if pattern.count(" => ") != 1:
-                raise Mistake(f"{place}: or: {pattern}: is not PRINTED => DOCUMENTED")
+                raise Mistake(f"{location}: or: {pattern}: is not PRINTED => DOCUMENTED")
         for key in ("any", "may", "or"):
             for pattern in marker.get(key, []):
                 try:
                     [re.compile(part) for part in pattern.split(" => ")]
                 except re.error as error:
-                    raise Mistake(f"{place}: {key}: {pattern}: {error}") from None
+                    raise Mistake(f"{location}: {key}: {pattern}: {error}") from None
         return marker, None

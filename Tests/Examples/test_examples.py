@@ -167,7 +167,7 @@ class RealDocuments(unittest.TestCase):
     def test_no_line_can_change_its_words_unseen(self):
         for block in self.examples():
             rules = Rules.of(block.marker)
-            self.assertEqual(differences(block.lines, block.lines, rules=rules), [], block.place)
+            self.assertEqual(differences(block.lines, block.lines, rules=rules), [], block.location)
             for number, line in enumerate(block.lines):
                 words = [match.span() for match in re.finditer(r"[^\W\d_]{2,}", line)]
                 if not words or line.strip() == "…":
@@ -177,7 +177,7 @@ class RealDocuments(unittest.TestCase):
                     changed = [*block.lines]
                     changed[number] = line[:begin] + "Xyzzy" + line[end:]
                     seen += bool(differences(changed, block.lines, rules=rules))
-                self.assertGreater(seen, 0, f"{block.place}: {line}")
+                self.assertGreater(seen, 0, f"{block.location}: {line}")
 
     def test_no_heading_can_lose_a_column_unseen(self):
         for block in self.examples():
@@ -188,7 +188,7 @@ class RealDocuments(unittest.TestCase):
                 for cell in cells:
                     changed = [*block.lines]
                     changed[number] = line.replace(cell, "", 1)
-                    self.assertTrue(differences(changed, block.lines, rules=Rules.of(block.marker)), f"{block.place}: {cell}")
+                    self.assertTrue(differences(changed, block.lines, rules=Rules.of(block.marker)), f"{block.location}: {cell}")
 
 
 class Benchmark(unittest.TestCase):

@@ -14,13 +14,13 @@ class Plans:
     """A cache of plans for each user: the agent takes none that another user could have written."""
 
     def __init__(self, tool, folder):
-        self.tool, self.place = tool, folder
+        self.tool, self.folder = tool, folder
         self.tried = collections.defaultdict(set)  # user: modules, also those that cannot be planned
         self.recorded = 0  # most functions that one process has recorded
 
     def cache(self, user):
         """The folder that a process of that user gets as XDG_CACHE_HOME."""
-        path = os.path.join(self.place, str(user))
+        path = os.path.join(self.folder, str(user))
         if not os.path.isdir(path):
             os.makedirs(path)
             os.chmod(path, 0o700)

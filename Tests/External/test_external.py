@@ -323,8 +323,8 @@ class Torture(unittest.TestCase):
     def outcomes(self, agent, **programs):
         with tempfile.TemporaryDirectory() as folder:
             suite, tool, library = (os.path.join(folder, name) for name in ("suite", "tool", "libtracer.so"))
-            for place in ("ieee", "builtins"):
-                os.makedirs(os.path.join(suite, place))
+            for group in ("ieee", "builtins"):
+                os.makedirs(os.path.join(suite, group))
             for name, text in programs.items():
                 with open(os.path.join(suite, name + ".c"), "w") as file:
                     file.write(text)

@@ -113,10 +113,10 @@ def unpack(archive, folder, within=WITHIN):
 def programs(folder, given):
     """Names: those of execute/, ieee/ and builtins/, whose programs have a library of their own beside them."""
     found = []
-    for place in ("", "ieee", "builtins"):
-        names = sorted(os.listdir(os.path.join(folder, place)))
-        found += [os.path.join(place, name[:-2]) for name in names
-                  if name.endswith(".c") and not name.endswith("-lib.c") and (place != "builtins" or name[:-2] + "-lib.c" in names)]
+    for group in ("", "ieee", "builtins"):
+        names = sorted(os.listdir(os.path.join(folder, group)))
+        found += [os.path.join(group, name[:-2]) for name in names
+                  if name.endswith(".c") and not name.endswith("-lib.c") and (group != "builtins" or name[:-2] + "-lib.c" in names)]
     found = [name for name in found if re.search(given.filter, name)]
     if given.count and given.count < len(found):
         found = [found[index * len(found) // given.count] for index in range(given.count)]

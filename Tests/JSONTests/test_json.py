@@ -24,32 +24,32 @@ def schema(name):
     return json.loads(pathlib.Path(SCHEMAS, name).read_text(encoding="utf-8"))
 
 
-def faults(value, of, place="$"):
+def faults(value, of, path="$"):
     """Returns the faults of a value under a schema. Knows the keywords of JSON Schema that the files here use; another one is a fault of the schema."""
     unknown = set(of) - {"$schema", "title", "description", "type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "anyOf", "$ref"}
     if unknown:
-        return [f"{place}: the schema says {sorted(unknown)}"]
+        return [f"{path}: the schema says {sorted(unknown)}"]
     if "$ref" in of:
-        return faults(value, schema(of["$ref"]), place)
+        return faults(value, schema(of["$ref"]), path)
     if "anyOf" in of:
-        each = [faults(value, one, place) for one in of["anyOf"]]
+        each = [faults(value, one, path) for one in of["anyOf"]]
         return [] if not all(each) else min(each, key=len)
     if "enum" in of:
-        return [] if value in of["enum"] else [f"{place}: {value!r} is none of {of['enum']}"]
+        return [] if value in of["enum"] else [f"{path}: {value!r} is none of {of['enum']}"]
     kinds = of["type"] if isinstance(of["type"], list) else [of["type"]]
     fits = [kind for kind in kinds if isinstance(value, TYPES[kind]) and (kind == "boolean") == isinstance(value, bool)]
     if not fits:
-        return [f"{place}: {str(value)[:60]} is no {' or '.join(kinds)}"]
+        return [f"{path}: {str(value)[:60]} is no {' or '.join(kinds)}"]
     found = []
     if "minimum" in of and value is not None and value < of["minimum"]:
-        found.append(f"{place}: {value} is less than {of['minimum']}")
+        found.append(f"{path}: {value} is less than {of['minimum']}")
     if isinstance(value, dict):
-        found += [f"{place}: {key} is missing" for key in of["required"] if key not in value]
+        found += [f"{path}: {key} is missing" for key in of["required"] if key not in value]
         for key, part in value.items():
-            found += faults(part, of["properties"][key], f"{place}.{key}") if key in of["properties"] else [f"{place}: {key} is in no schema"]
+            found += faults(part, of["properties"][key], f"{path}.{key}") if key in of["properties"] else [f"{path}: {key} is in no schema"]
     if isinstance(value, list):
         for index, part in enumerate(value):
-            found += faults(part, of["items"], f"{place}[{index}]")
+            found += faults(part, of["items"], f"{path}[{index}]")
     return found
 
 

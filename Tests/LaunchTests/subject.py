@@ -7,9 +7,9 @@ SOURCES = os.path.join(HERE, "subject")
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RUNNER = os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c")
 
-#: Places of a regression: the flags that make one of roughly that many microseconds, and the kind and name that must be the first
+#: Kinds of regression: the flags that make one of roughly that many microseconds, and the kind and name that must be the first
 #: cause.
-PLACES = {
+REGRESSIONS = {
     "constructor": (lambda us: [f"-DCONSTRUCTOR_MICROSECONDS={us}"], {("constructor", "work_init")}),
     "extra library": (lambda us: ["-DEXTRA_LIBRARY", f"-DEXTRA_MICROSECONDS={us}"], {("library", "libextra.so")}),
     "more calls": (lambda us: [f"-DWORK_CALLS={4 + us // 200}"], {("call", "work")}),
@@ -50,11 +50,11 @@ def parent(folder):
     return path
 
 
-def planted(folder, place, microseconds):
-    flags, expected = PLACES[place]
+def planted(folder, kind, microseconds):
+    flags, expected = REGRESSIONS[kind]
     return build(folder, flags(microseconds)), expected
 
 
-def with_item(folder, place, microseconds):
-    flags = [f"-DPOOL_ITEM_MICROSECONDS={microseconds}"] if place not in PLACES else PLACES[place][0](microseconds)
-    return build(folder, flags), ITEMS[place]
+def with_item(folder, kind, microseconds):
+    flags = [f"-DPOOL_ITEM_MICROSECONDS={microseconds}"] if kind not in REGRESSIONS else REGRESSIONS[kind][0](microseconds)
+    return build(folder, flags), ITEMS[kind]

@@ -44,9 +44,9 @@ def built(*flags):
     return subject.build(tempfile.mkdtemp(dir=scratch()), flags)
 
 
-def variant(place):
+def variant(kind):
     """With a regression of 50 ms: more than what else a machine does hides at once. trials.py plants small ones."""
-    flags, expected = subject.PLACES[place]
+    flags, expected = subject.REGRESSIONS[kind]
     return built(*flags(50_000)), expected
 
 
@@ -54,9 +54,9 @@ def run_tool(folder, *words):
     return subprocess.run([TOOL, *words], cwd=folder, capture_output=True, text=True, timeout=600)
 
 
-@pytest.mark.parametrize("place", subject.PLACES)
-def test_planted_regression_is_named_first(tmp_path, place):
-    program, expected = variant(place)
+@pytest.mark.parametrize("kind", subject.REGRESSIONS)
+def test_planted_regression_is_named_first(tmp_path, kind):
+    program, expected = variant(kind)
     named = []
     for _ in range(5):  # what else the machine does may make times wild for a while, or another cause larger
         done = run_tool(tmp_path, "launch", "-n", "3", "--untraced-every", "0", "--history", "", "--json", "--vs", built(), "--", program)
@@ -71,7 +71,7 @@ def test_planted_regression_is_named_first(tmp_path, place):
         if named[-1] and named[-1][0] in expected:
             break
     assert named and named[-1] and named[-1][0] in expected, named
-    if place == "a lock held by another thread" and kernel_reports():
+    if kind == "a lock held by another thread" and kernel_reports():
         assert causes[0]["waiting"] == "waiting for a lock"
 
 
@@ -250,8 +250,8 @@ class LaunchTest(unittest.TestCase):
         baseline = self.baseline(path)
         self.assertEqual([item["name"] for item in baseline["items"]], ["settings", "cache"])
         check = ("check", "-n", "2", "--warm-up", "0")
-        for place in ("a start-up item", "a start-up item of the pool"):
-            program, expected = subject.with_item(os.path.join(self.folder, place.replace(" ", "-")), place, 50_000)
+        for kind in ("a start-up item", "a start-up item of the pool"):
+            program, expected = subject.with_item(os.path.join(self.folder, kind.replace(" ", "-")), kind, 50_000)
             verdict = json.loads(self.tracer(*check, "--format", "json", path, "--", program, status=1).stdout)
             self.assertEqual([(f["rule"], f["subject"]) for f in verdict["findings"]], [expected])
             self.assertRegex(verdict["findings"][0]["message"], r"^new item in stage 1: planted\w*, (at least )?[\d.]+ ms \(limit")
@@ -271,8 +271,8 @@ class LaunchTest(unittest.TestCase):
         # Counted causes are reported on a busy machine, too; libwork.so is made a new library, so that something is found.
         baseline["libraries"] = [library for library in baseline["libraries"] if library["name"] != "libwork.so"]
         pathlib.Path(path).write_text(json.dumps(baseline))
-        for place, kind, name, change in [("more calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
-            program, _ = variant(place)
+        for planted, kind, name, change in [("more calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
+            program, _ = variant(planted)
             # Times on a busy machine may speak for another call now and then; what is loaded is counted, and shown each time.
             calm = True
             for _ in range(8 if kind == "call" else 1):
@@ -317,10 +317,10 @@ class LaunchTest(unittest.TestCase):
         self.assertIn(self.app, [file["path"] for file in result["read_from_disk"]])
         # Present if the kernel lets us watch page faults. Each is in a stage of the launch, and none is the agent's.
         stages = [stage["name"] for stage in result["stages"]]
-        for place in result.get("page_in_map", []):
-            self.assertIn(place["stage"], stages)
-            self.assertEqual(place["offset"] % 4096, 0)
-            self.assertNotIn("libtracer", place["path"])
+        for page in result.get("page_in_map", []):
+            self.assertIn(page["stage"], stages)
+            self.assertEqual(page["offset"] % 4096, 0)
+            self.assertNotIn("libtracer", page["path"])
 
     def test_history_keeps_shows_and_draws(self):
         path = os.path.join(self.folder, "kept/history.sqlite")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the lab is right: regressions planted in random places must be named first, and unchanged programs must not
+"""How often the lab is right: regressions of random kinds must be named first, and unchanged programs must not
 raise an alarm. The figures of docs/launch-lab.md come from here.
 
     Tests/LaunchTests/trials.py --planted 20 --refused 20 --items 20 --unchanged 200
@@ -32,14 +32,14 @@ def planted(scratch, trials, runs, seed):
     before = subject.build(os.path.join(scratch, "before"))
     right = 0
     for trial in range(trials):
-        place = chance.choice(sorted(subject.PLACES))
-        after, expected = subject.planted(os.path.join(scratch, f"after{trial}"), place, chance.randint(2000, 7000))
+        kind = chance.choice(sorted(subject.REGRESSIONS))
+        after, expected = subject.planted(os.path.join(scratch, f"after{trial}"), kind, chance.randint(2000, 7000))
         cause, comparison = first_cause(before, after, runs)
         named = cause and (cause["kind"], cause["name"].split("@")[0])
         ok = named in expected
         right += ok
         share = f'{cause["share"]:.0%} of {comparison["difference_ns"] / 1e6:+.2f} ms, {cause["change"]}' if cause else "nothing"
-        print(f"{'right' if ok else 'WRONG'}  {place}: {named and ' '.join(named)} ({share})", flush=True)
+        print(f"{'right' if ok else 'WRONG'}  {kind}: {named and ' '.join(named)} ({share})", flush=True)
         shutil.rmtree(os.path.dirname(after))
     print(f"planted regressions: {right} of {trials} named first")
     return right == trials
@@ -67,13 +67,13 @@ def refused(scratch, trials, runs, seed):
     baseline = accepted(scratch, "accepted")
     right = 0
     for trial in range(trials):
-        place = chance.choice(sorted(subject.PLACES))
-        after, expected = subject.planted(os.path.join(scratch, f"refused{trial}"), place, chance.randint(2000, 7000))
+        kind = chance.choice(sorted(subject.REGRESSIONS))
+        after, expected = subject.planted(os.path.join(scratch, f"refused{trial}"), kind, chance.randint(2000, 7000))
         is_refused, verdict, complaint = check(baseline, after, runs)
         cause = verdict["causes"][0] if verdict["causes"] else None
         ok = is_refused and cause is not None and (cause["kind"], cause["name"].split("@")[0]) in expected
         right += ok
-        print(f"{'right' if ok else 'WRONG'}  {place}: {verdict['because'][0] if verdict['because'] else 'let through'} {complaint}", flush=True)
+        print(f"{'right' if ok else 'WRONG'}  {kind}: {verdict['because'][0] if verdict['because'] else 'let through'} {complaint}", flush=True)
         shutil.rmtree(os.path.dirname(after))
     print(f"planted regressions: {right} of {trials} refused and named first")
     return right == trials
@@ -85,13 +85,13 @@ def items(scratch, trials, runs, seed):
     baseline = accepted(scratch, "items")
     right = 0
     for trial in range(trials):
-        place = chance.choice(sorted(subject.ITEMS))
-        after, expected = subject.with_item(os.path.join(scratch, f"item{trial}"), place, chance.randint(2000, 15000))
+        kind = chance.choice(sorted(subject.ITEMS))
+        after, expected = subject.with_item(os.path.join(scratch, f"item{trial}"), kind, chance.randint(2000, 15000))
         _, verdict, complaint = check(baseline, after, runs)
         findings = verdict["findings"]
         found = [finding["message"] for finding in findings if (finding["rule"], finding["subject"]) == expected]
         right += bool(found)
-        print(f"{'right' if found else 'WRONG'}  {place}: {found or [finding['message'] for finding in findings]} {complaint}", flush=True)
+        print(f"{'right' if found else 'WRONG'}  {kind}: {found or [finding['message'] for finding in findings]} {complaint}", flush=True)
         shutil.rmtree(os.path.dirname(after))
     print(f"start-up items: {right} of {trials} found by name")
     return right == trials

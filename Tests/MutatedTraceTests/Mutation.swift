@@ -36,20 +36,20 @@ struct Mutation {
     /// A number where a format has one: at a multiple of its size, and of a value that code forgets.
     private mutating func putNumber(_ bytes: inout [UInt8]) {
         let byteCount = [1, 2, 4, 8].randomElement(using: &random)!
-        let place = anywhere(bytes) & -byteCount
-        let old = (0..<byteCount).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64(place + $1 < bytes.count ? bytes[place + $1] : 0) }
+        let offset = anywhere(bytes) & -byteCount
+        let old = (0..<byteCount).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64(offset + $1 < bytes.count ? bytes[offset + $1] : 0) }
         let near = UInt64.random(in: 0...16, using: &random)
         let values: [UInt64] = [
             0, 1, .max, .max >> 1, 1 << 63, 1 << 31, 1 << 32, .max >> 32, old &+ near, old &- near, old << 1, UInt64(bytes.count),
         ]
         let value = values.randomElement(using: &random)!
-        for n in 0..<byteCount where place + n < bytes.count { bytes[place + n] = UInt8(truncatingIfNeeded: value >> (8 * n)) }
+        for n in 0..<byteCount where offset + n < bytes.count { bytes[offset + n] = UInt8(truncatingIfNeeded: value >> (8 * n)) }
     }
 
     private mutating func copyBlock(_ source: [UInt8], into bytes: inout [UInt8]) {
         let part = source[range(source)]
-        let place = anywhere(bytes) & ~7
-        bytes.replaceSubrange(place..<min(place + part.count, bytes.count), with: part)
+        let offset = anywhere(bytes) & ~7
+        bytes.replaceSubrange(offset..<min(offset + part.count, bytes.count), with: part)
     }
 
     private mutating func anywhere(_ bytes: [UInt8]) -> Int { Int.random(in: 0..<bytes.count, using: &random) }

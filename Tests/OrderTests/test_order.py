@@ -42,12 +42,12 @@ def ordered(*traces, folder, options=("--ready", "announce_ready")):
 
 def laid(program, folder):
     """Names by address, those of one address in one set."""
-    places = {}
+    by_address = {}
     for line in run("nm", "-n", program, folder=folder).stdout.splitlines():
         found = re.match(r"([0-9a-f]+) [tTwW] (\S+)", line)
         if found:
-            places.setdefault(int(found[1], 16), set()).add(found[2])
-    return [names for _, names in sorted(places.items())]
+            by_address.setdefault(int(found[1], 16), set()).add(found[2])
+    return [names for _, names in sorted(by_address.items())]
 
 
 class Orders(unittest.TestCase):
@@ -121,14 +121,14 @@ class Linkers(unittest.TestCase):
                 done = tracer("order", "a.trace", "--ready", "announce_ready", "--format", format, "-o", "order.txt", "--force", folder=folder)
                 self.assertIn(f"-fuse-ld={linker}", done.stdout)
                 self.link(format, level, folder)
-                places = laid("new", folder)
+                layout = laid("new", folder)
                 # note is a function of two files, of which a linker takes both.
-                found = [min(wanted.index(name) for name in names if name in wanted) for names in places if names & set(wanted) and "note" not in names]
+                found = [min(wanted.index(name) for name in names if name in wanted) for names in layout if names & set(wanted) and "note" not in names]
                 self.assertGreater(len(found), len(wanted) * 0.6)
-                self.assertEqual(found, sorted(found), [sorted(names) for names in places])
-                first = next(n for n, names in enumerate(places) if names & set(wanted))
-                after = [n for n, names in enumerate(places) if "never_needed" in names]
-                between = places[first:first + len(found)]
+                self.assertEqual(found, sorted(found), [sorted(names) for names in layout])
+                first = next(n for n, names in enumerate(layout) if names & set(wanted))
+                after = [n for n, names in enumerate(layout) if "never_needed" in names]
+                between = layout[first:first + len(found)]
                 self.assertTrue(after and not any("never_needed" in names for names in between))
                 self.assertEqual(run("./new", "files", "options", folder=folder).stderr.split(), said)
 
@@ -268,9 +268,9 @@ class Command(unittest.TestCase):
 
 
 def scattered():
-    """A C program of 600 functions of 4 KB each. The start calls some that lie near each other, at ten places far apart; `serve` listens then,
+    """A C program of 600 functions of 4 KB each. The start calls some that lie near each other, at ten addresses far apart; `serve` listens then,
     and calls all that it has."""
-    groups = [[place * 60 + n for n in range(5)] for place in range(10)]
+    groups = [[group * 60 + n for n in range(5)] for group in range(10)]
     lines = ["#include <string.h>", "#include <sys/socket.h>", "#include <unistd.h>"]
     lines += [f'__attribute__((noinline)) void f{n}(void) {{ __asm__ volatile(".skip 4096, 0x90"); }}' for n in range(600)]
     lines += ["void begin(void) { " + " ".join(f"f{n}();" for group in groups for n in group) + " }",
@@ -329,8 +329,8 @@ class Builds(unittest.TestCase):
         done = tracer("order", "--check", "--old", "./" + old, "--new", "./" + new, "-n", launches, "--json", *options, folder=self.folder)
         return json.loads(done.stdout)
 
-    def figure(self, check, kind, start="warm", place="program"):
-        row, = [row for row in check["figures"] if (row["figure"], row["start"], row["place"]) == (kind, start, place)]
+    def figure(self, check, kind, start="warm", scope="program"):
+        row, = [row for row in check["figures"] if (row["figure"], row["start"], row["place"]) == (kind, start, scope)]
         return row
 
     def expect_less(self, row):
@@ -375,7 +375,7 @@ class Builds(unittest.TestCase):
         rows = [row for row in check["figures"] if (row["figure"], row["start"]) == ("minor_text_faults", "warm")]
         self.assertIn("libc.so.6", [row["file"] for row in rows])
         own = self.figure(check, "minor_text_faults")
-        everything = self.figure(check, "minor_text_faults", place="all")
+        everything = self.figure(check, "minor_text_faults", scope="all")
         self.assertGreater(everything["old"], own["old"])
         self.assertEqual(sum(sum(row["old_values"]) for row in rows if row["place"] != "all"), sum(everything["old_values"]))
 

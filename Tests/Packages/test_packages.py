@@ -187,8 +187,8 @@ class Needs(unittest.TestCase):
         for folder, _, names in os.walk(TREE):
             for name in names:
                 path = os.path.join(folder, name)
-                for place in [ROOT, swift]:
-                    self.assertNotIn((place + "/").encode(), read(path), f"{path} names {place}")
+                for prefix in [ROOT, swift]:
+                    self.assertNotIn((prefix + "/").encode(), read(path), f"{path} names {prefix}")
         for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so", "lib/libtracer-labels.so"]:
             self.assertNotRegex(output("readelf", "-dW", os.path.join(TREE, name)), r"\((RPATH|RUNPATH)\)")
 

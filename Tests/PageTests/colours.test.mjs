@@ -11,7 +11,7 @@ const seers = {
   tritanopia: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
 };
 
-const linear = colour => [1, 3, 5].map(place => parseInt(colour.slice(place, place + 2), 16) / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+const linear = colour => [1, 3, 5].map(offset => parseInt(colour.slice(offset, offset + 2), 16) / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
 /// CIE L*a*b*, in which distances are about as large as they look.
 function lab(rgb) {
   const rows = [[0.4124, 0.3576, 0.1805, 0.9505], [0.2126, 0.7152, 0.0722, 1], [0.0193, 0.1192, 0.9505, 1.089]];

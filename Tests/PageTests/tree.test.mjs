@@ -27,8 +27,8 @@ test("threads and what was summed up have names of their own, and no module", ()
 
 test("threads share the width by their time, and callees lie within their caller", () => {
   const { frames, levels, deepest } = tree.layout(tree.tops, [], 1600);
-  const places = Object.fromEntries(frames.map(f => [f.node, [f.x, f.width, f.level]]));
-  assert.deepEqual(places, { 0: [0, 1000, 0], 1: [0, 1000, 1], 2: [0, 600, 2], 3: [0, 200, 3], 4: [200, 100, 3], 5: [600, 300, 2], 6: [600, 300, 3],
+  const boxes = Object.fromEntries(frames.map(f => [f.node, [f.x, f.width, f.level]]));
+  assert.deepEqual(boxes, { 0: [0, 1000, 0], 1: [0, 1000, 1], 2: [0, 600, 2], 3: [0, 200, 3], 4: [200, 100, 3], 5: [600, 300, 2], 6: [600, 300, 3],
     7: [1000, 600, 0], 8: [1000, 600, 1] });
   assert.equal(deepest, 3);
   assert.deepEqual(levels.map(level => level.map(f => f.node)), [[0, 7], [1, 8], [2, 5], [3, 4, 6]]);

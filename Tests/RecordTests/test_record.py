@@ -609,8 +609,8 @@ class KernelRecords:
             elif kind == 23:
                 self.faults.append((key, *struct.unpack_from("<QI", body)))
             elif kind == 24:
-                time, tid, number, first, second, place, obj = struct.unpack_from("<QIiQQII", body)
-                self.waits.append((tid, number, body[40:40 + place].decode(), body[40 + place:40 + place + obj].decode()))
+                time, tid, number, first, second, function, obj = struct.unpack_from("<QIiQQII", body)
+                self.waits.append((tid, number, body[40:40 + function].decode(), body[40 + function:40 + function + obj].decode()))
             at += count
 
 

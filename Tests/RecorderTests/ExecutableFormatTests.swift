@@ -36,10 +36,10 @@ func format(_ bytes: [UInt8]) -> ExecutableFormat {
 
     @Test func everySingleByteMayBeAnything() {
         let whole = elf()
-        for place in whole.indices {
+        for index in whole.indices {
             for value: UInt8 in [0, 1, 0x7f, 0x80, 0xff] {
                 var bytes = whole
-                bytes[place] = value
+                bytes[index] = value
                 _ = format(bytes) // must return: nothing here may trap
             }
         }

@@ -151,12 +151,12 @@ import Testing
     @Test func damagedChunksNeverLeadOutsideTheFile() {
         var bytes = header() + chunk(bytes: 8192, used: 200)
         for value: UInt8 in [0, 1, 0x7f, 0xff] {
-            for place in 4096..<4096 + 128 {
-                let kept = bytes[place]
-                bytes[place] = value
+            for offset in 4096..<4096 + 128 {
+                let kept = bytes[offset]
+                bytes[offset] = value
                 let end = usedEnd(bytes)
                 #expect(end >= 4096 && end <= UInt64(bytes.count))
-                bytes[place] = kept
+                bytes[offset] = kept
             }
         }
     }

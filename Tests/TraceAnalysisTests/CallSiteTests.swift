@@ -25,7 +25,7 @@ import TraceTesting
 
     private let caller: UInt64 = 0x5000_0100, other: UInt64 = 0x5000_0200, within: UInt64 = 0x5000_0300
 
-    /// main calls work from two places; work calls itself from a third, and leaves from a fourth. One call is a jump.
+    /// main calls work from two call sites; work calls itself from a third, and leaves from a fourth. One call is a jump.
     private func recursion(words: Int = .max) -> TraceBuilder {
         demo { builder, thread in
             builder.limit(thread, words: words)
@@ -51,7 +51,7 @@ import TraceTesting
         let found = try sites(recursion(words: words).bytes(), workers: workers)
         #expect(found["\(name) libdemo.so.1+100"] == [8, 8 * 120, 8 * 30])
         #expect(found["\(name) libdemo.so.1+200"] == [2, 2 * 120, 2 * 30])
-        #expect(found["\(name) libdemo.so.1+300"] == [20, 10 * 90, 10 * (90 - 15)]) // recursive: the outermost of this place
+        #expect(found["\(name) libdemo.so.1+300"] == [20, 10 * 90, 10 * (90 - 15)]) // recursive: the outermost of this call site
         #expect(found.values.reduce(0) { $0 + $1[0] } == 51)
         #expect(found.filter { $0.key.hasSuffix("libdemo.so.1+400") }.map(\.value) == [[10, 100, 100]])
         #expect(found.filter { $0.key.hasSuffix(" -") }.map { $0.value[0] }.sorted() == [1, 10]) // main's, and the jumps'

@@ -179,7 +179,7 @@ private extension Summary {
         #expect(fingerprint(whole) == fingerprint(shuffled))
     }
 
-    /// The agent copies a full chunk to the end of the file and then begins the next one in the same place.
+    /// The agent copies a full chunk to the end of the file and then begins the next one at the same offset.
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
     func aStagingChunkAndItsCopyAreOneChunk(seed: UInt64) throws {
         let builder = program(seed: seed, events: 300, wordsPerChunk: 100)
@@ -241,9 +241,9 @@ private extension Summary {
 
     @Test func aPlaceThatIsBeingRewrittenIsNoDamage() throws {
         let whole = program(seed: 5, events: 100).bytes()
-        var place = [UInt8](repeating: 0xab, count: 3 * 4096) // half cleared, or half copied: its magic comes last
-        place.replaceSubrange(0..<4, with: [0, 0, 0, 0])
-        let loaded = try Loaded(Array(whole[..<4096]) + place + Array(whole[4096...]))
+        var rewritten = [UInt8](repeating: 0xab, count: 3 * 4096) // half cleared, or half copied: its magic comes last
+        rewritten.replaceSubrange(0..<4, with: [0, 0, 0, 0])
+        let loaded = try Loaded(Array(whole[..<4096]) + rewritten + Array(whole[4096...]))
         #expect(loaded.trace.warnings == [])
         #expect(fingerprint(loaded) == fingerprint(try Loaded(whole)))
     }

@@ -47,7 +47,7 @@ private func trace(length: UInt64) throws -> TraceFile {
     return try TraceFile(path: path)
 }
 
-/// Swift writes the page's data, and the page's script reads them; names and places are stated in one file, and both are tested against
+/// Swift writes the page's data, and the page's script reads them; names and positions are stated in one file, and both are tested against
 /// it (the script in Tests/PageTests).
 @Suite struct PageSchemaTests {
     @Test func aTracesPageIsAsTheSchemaSays() throws {

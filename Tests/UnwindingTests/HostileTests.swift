@@ -26,8 +26,8 @@ import Unwinding
         for round in 0..<60 {
             var damaged = bytes
             for _ in 0..<(round % 6 == 0 ? 0 : 1 << UInt(round % 14)) {
-                let place = Int.random(in: round % 3 == 0 ? 0..<4096 : frames, using: &random)
-                if place < damaged.count { damaged[place] = UInt8.random(in: 0...255, using: &random) }
+                let offset = Int.random(in: round % 3 == 0 ? 0..<4096 : frames, using: &random)
+                if offset < damaged.count { damaged[offset] = UInt8.random(in: 0...255, using: &random) }
             }
             if round % 5 == 4 { damaged.removeLast(Int.random(in: 0..<damaged.count, using: &random)) }
             guard let image = image(damaged) else { continue }

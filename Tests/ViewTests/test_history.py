@@ -65,7 +65,7 @@ class HistoryTest(BrowserTest):
     def ask(self, expression):
         return self.browser.evaluate(expression)
 
-    def place(self, chart, index):
+    def position(self, chart, index):
         """Returns where a dot of the chart of that number is on the screen."""
         return self.ask(f"(() => {{ const b = document.querySelectorAll('svg')[{chart}].querySelector('[data-i=\"{index}\"]').getBoundingClientRect();"
                         " return [b.x + b.width / 2, b.y + b.height / 2]; })()")
@@ -106,7 +106,7 @@ class HistoryTest(BrowserTest):
 
     def test_pointer_shows_the_nearest_series_in_all_charts_of_the_command(self):
         self.assertTrue(self.ask("document.getElementById('tip').hidden"))
-        x, y = self.place(0, SLOWER)
+        x, y = self.position(0, SLOWER)
         self.move(x + 3, y - 20)
         tip = self.ask("document.getElementById('tip').textContent").splitlines()
         self.assertRegex(tip[0], r"^launch: 14\.\d ms \(\+\d\d\.\d%\)$")

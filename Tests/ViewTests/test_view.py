@@ -199,9 +199,9 @@ class ViewTest(PageTest):
         self.assertIn("--force", done.stderr)
 
     def test_a_folder_that_is_not_there_is_told_in_the_systems_words(self):
-        place = os.path.join(self.folder, "nowhere", "page.html")
-        done = subprocess.run([TOOL, "view", self.trace, "-o", place], capture_output=True, text=True, timeout=LIMIT)
-        self.assertEqual((done.returncode, done.stderr), (1, f"tracer: cannot create {place}: No such file or directory\n"))
+        path = os.path.join(self.folder, "nowhere", "page.html")
+        done = subprocess.run([TOOL, "view", self.trace, "-o", path], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stderr), (1, f"tracer: cannot create {path}: No such file or directory\n"))
 
 
     def drag(self, x, y, to, shift=False):
@@ -383,8 +383,8 @@ class ServedTest(Served, PageTest):
         self.assertRegex(self.address, r"^http://127\.0\.0\.1:\d+/[0-9a-f]{32}/$")
         root = self.address.rsplit("/", 2)[0]
         self.assertEqual(self.status(self.address), 200)
-        for place in ("/", "/" + "0" * 32 + "/", "/calls?from=0&to=9&lanes=0"):
-            self.assertEqual(self.status(root + place), 404, place)
+        for path in ("/", "/" + "0" * 32 + "/", "/calls?from=0&to=9&lanes=0"):
+            self.assertEqual(self.status(root + path), 404, path)
         for method in ("POST", "PUT", "OPTIONS", "DELETE", "HEAD"):
             self.assertEqual(self.status(self.address, method), 405, method)
         self.assertEqual(self.status(self.address, Host="example.org"), 421)

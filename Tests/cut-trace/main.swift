@@ -1,4 +1,4 @@
-// cut-trace TRACE FROM TO [RANDOM]: reads TRACE cut at every byte from TO down to FROM, then at RANDOM places of the whole.
+// cut-trace TRACE FROM TO [RANDOM]: reads TRACE cut at every byte from TO down to FROM, then at RANDOM offsets of the whole.
 // Each piece must give its good part (never more calls than a longer piece) and a warning, or the error that says that
 // it is too short. Ends with status 1 when one does not.
 import CTraceLayout

@@ -10,30 +10,30 @@ package enum NameScope {
 
     /// C++ and Rust: up to the last :: of the name, which the list of parameters ends and a result may stand before.
     private static func cPlusPlus(_ name: [UInt8]) -> String {
-        func follows(_ text: StaticString, _ place: Int) -> Bool {
-            name.count - place >= text.utf8CodeUnitCount && text.withUTF8Buffer { name[place...].starts(with: $0) }
+        func follows(_ text: StaticString, _ offset: Int) -> Bool {
+            name.count - offset >= text.utf8CodeUnitCount && text.withUTF8Buffer { name[offset...].starts(with: $0) }
         }
         func isPartOfName(_ byte: UInt8) -> Bool {
             byte == UInt8(ascii: "_") || byte >= 0x30 && byte <= 0x39 || byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7a
         }
-        var start = 0, end = 0, place = 0, depth = 0
-        reading: while place < name.count {
-            switch name[place] {
+        var start = 0, end = 0, offset = 0, depth = 0
+        reading: while offset < name.count {
+            switch name[offset] {
             case UInt8(ascii: "(") where depth == 0:
-                guard follows("(anonymous namespace)", place) else { break reading }
-                place += 20
-            case UInt8(ascii: "o") where depth == 0 && follows("operator", place) && (place == 0 || !isPartOfName(name[place - 1])):
-                if place + 8 >= name.count || !isPartOfName(name[place + 8]) { break reading }
+                guard follows("(anonymous namespace)", offset) else { break reading }
+                offset += 20
+            case UInt8(ascii: "o") where depth == 0 && follows("operator", offset) && (offset == 0 || !isPartOfName(name[offset - 1])):
+                if offset + 8 >= name.count || !isPartOfName(name[offset + 8]) { break reading }
             case UInt8(ascii: "<"), UInt8(ascii: "{"), UInt8(ascii: "("): depth += 1
-            case UInt8(ascii: ">") where place > 0 && name[place - 1] == UInt8(ascii: "-"): break
+            case UInt8(ascii: ">") where offset > 0 && name[offset - 1] == UInt8(ascii: "-"): break
             case UInt8(ascii: ">"), UInt8(ascii: "}"), UInt8(ascii: ")"): depth -= 1
-            case UInt8(ascii: " ") where depth == 0: (start, end) = (place + 1, place + 1)
-            case UInt8(ascii: ":") where depth == 0 && follows("::", place):
-                end = place
-                place += 1
+            case UInt8(ascii: " ") where depth == 0: (start, end) = (offset + 1, offset + 1)
+            case UInt8(ascii: ":") where depth == 0 && follows("::", offset):
+                end = offset
+                offset += 1
             default: break
             }
-            place += 1
+            offset += 1
         }
         return end > start ? String(decoding: name[start..<end], as: UTF8.self) : ""
     }

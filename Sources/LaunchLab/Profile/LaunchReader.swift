@@ -80,9 +80,9 @@ enum LaunchReader {
             profile.diskFaults = KernelRecords(trace).programFaults.filter(\.isMajor).compactMap { fault in
                 let since = trace.timeScale.nanoseconds(from: timeline.origin, to: fault.moment)
                 if exit == nil, since > timeline.total { return nil } // the fault happened while the program was being ended
-                let place = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since),
+                let index = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since),
                     page = UInt64(max(trace.header.page_bytes, 1))
-                return place.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset / page * page) }
+                return index.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset / page * page) }
             }
         }
         return profile
@@ -108,22 +108,22 @@ enum LaunchReader {
 
     /// Returns, by index of the stage, the libraries with their constructors, without the time of those that they loaded in turn.
     private static func constructors(_ timeline: StartupTimeline, load: UInt32?, _ stage: (Nanoseconds) -> Int?) -> [Int: [CallNode]] {
-        var places: [Int: [CallNode]] = [:]
+        var libraries: [Int: [CallNode]] = [:]
         for run in timeline.constructors where run.load == load {
             guard let index = stage(run.start) else { continue }
             let module = basename(run.name.module)
             let own = NanosecondCount(run.selfTime.count)
             var node = CallNode(.init(.constructor, module: module, name: run.name.name), count: 1, total: own)
             node.hiddenCalls = Int(run.calls)
-            if let place = places[index]?.firstIndex(where: { $0.key.module == module }) {
-                places[index]![place].children.append(node)
-                places[index]![place].total += own
+            if let known = libraries[index]?.firstIndex(where: { $0.key.module == module }) {
+                libraries[index]![known].children.append(node)
+                libraries[index]![known].total += own
             } else {
-                places[index, default: []].append(
+                libraries[index, default: []].append(
                     CallNode(.init(.library, module: module, name: module), count: 1, total: own, children: [node]))
             }
         }
-        return places
+        return libraries
     }
 
     private static func node(_ call: LaunchCalls.Node) -> CallNode {

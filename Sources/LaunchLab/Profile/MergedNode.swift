@@ -49,15 +49,15 @@ struct MergedNode {
     /// In a fixed order.
     var children: [MergedNode] {
         let renumbered = renumbered
-        var places: [CallNode.Key: (first: [CallNode?], second: [CallNode?])] = [:]
+        var merged: [CallNode.Key: (first: [CallNode?], second: [CallNode?])] = [:]
         let empty = ([CallNode?](repeating: nil, count: nodes.first.count), [CallNode?](repeating: nil, count: nodes.second.count))
         for (index, node) in nodes.first.enumerated() {
-            for child in node?.children ?? [] { places[renumbered[child.key] ?? child.key, default: empty].first[index].add(child) }
+            for child in node?.children ?? [] { merged[renumbered[child.key] ?? child.key, default: empty].first[index].add(child) }
         }
         for (index, node) in nodes.second.enumerated() {
-            for child in node?.children ?? [] { places[renumbered[child.key] ?? child.key, default: empty].second[index].add(child) }
+            for child in node?.children ?? [] { merged[renumbered[child.key] ?? child.key, default: empty].second[index].add(child) }
         }
-        return places.map { MergedNode($0.key, $0.value.first, $0.value.second) }
+        return merged.map { MergedNode($0.key, $0.value.first, $0.value.second) }
             .sorted { ($0.key.module, $0.key.name, $0.key.kind.rawValue) < ($1.key.module, $1.key.name, $1.key.kind.rawValue) }
     }
 }

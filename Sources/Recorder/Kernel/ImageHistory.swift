@@ -72,14 +72,14 @@ package struct ImageHistory {
 
     mutating func add(_ snapshot: WaitSnapshot, _ storage: KernelStorage) {
         var wait = trace_wait_record()
-        let place = Array(snapshot.kernelFunction.utf8), object = Array(snapshot.object.utf8)
+        let function = Array(snapshot.kernelFunction.utf8), object = Array(snapshot.object.utf8)
         wait.ns = snapshot.nanoseconds
         wait.tid = UInt32(bitPattern: snapshot.tid)
         wait.system_call = snapshot.systemCall
         wait.arguments = (snapshot.arguments.0, snapshot.arguments.1)
-        wait.function_bytes = UInt32(place.count)
+        wait.function_bytes = UInt32(function.count)
         wait.object_bytes = UInt32(object.count)
-        add(wait, TRACE_RECORD_WAIT, \.record, place + object, storage)
+        add(wait, TRACE_RECORD_WAIT, \.record, function + object, storage)
         for member in snapshot.set?.members ?? [] { add(member, of: snapshot, storage) }
     }
 

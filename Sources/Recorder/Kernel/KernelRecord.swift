@@ -136,18 +136,18 @@ package enum KernelRecord {
         if all.count < RECORDER_LEAST_STACK_BYTES {
             return (.fault(address: all.word(24), code: all.word(0), isMajor: all.count == RECORDER_MAJOR_FAULT_BYTES), origin)
         }
-        var stack = Stack(registers: [], bytes: []), place = 40
+        var stack = Stack(registers: [], bytes: []), offset = 40
         if all.word(32) == 2 { // PERF_SAMPLE_REGS_ABI_64
             let count = SampleUnwinder.registerMask.nonzeroBitCount
-            guard all.count >= place + count * 8 + 8 else { return nil }
-            stack.registers = (0..<count).map { all.word(place + $0 * 8) }
-            place += count * 8
+            guard all.count >= offset + count * 8 + 8 else { return nil }
+            stack.registers = (0..<count).map { all.word(offset + $0 * 8) }
+            offset += count * 8
         }
-        if all.count >= place + 8 {
-            let capacity = Int(truncatingIfNeeded: all.word(place))
-            if capacity > 0, capacity <= all.count - place - 16 {
-                let there = Int(truncatingIfNeeded: all.word(place + 8 + capacity))
-                stack.bytes = all.bytes(place + 8, min(max(there, 0), capacity))
+        if all.count >= offset + 8 {
+            let capacity = Int(truncatingIfNeeded: all.word(offset))
+            if capacity > 0, capacity <= all.count - offset - 16 {
+                let there = Int(truncatingIfNeeded: all.word(offset + 8 + capacity))
+                stack.bytes = all.bytes(offset + 8, min(max(there, 0), capacity))
             }
         }
         return (.sample(stack), origin)
@@ -160,10 +160,10 @@ package enum KernelRecord {
 
         init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-        func half(_ place: Int) -> UInt32 { bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self) }
-        func word(_ place: Int) -> UInt64 { bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self) }
-        func bytes(_ place: Int, _ count: Int) -> [UInt8] { Array(bytes[place..<place + count]) }
+        func half(_ offset: Int) -> UInt32 { bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
+        func word(_ offset: Int) -> UInt64 { bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+        func bytes(_ offset: Int, _ count: Int) -> [UInt8] { Array(bytes[offset..<offset + count]) }
         /// Up to a NUL.
-        func text(_ place: Int, _ end: Int) -> String { String(decoding: bytes[place..<end].prefix { $0 != 0 }, as: UTF8.self) }
+        func text(_ offset: Int, _ end: Int) -> String { String(decoding: bytes[offset..<end].prefix { $0 != 0 }, as: UTF8.self) }
     }
 }

@@ -62,7 +62,7 @@ struct ChunkReader: ~Copyable {
         var result: [trace_open_frame] = []
         for index in 0..<frames.count / stride {
             guard var frame = frames.load(trace_open_frame.self, at: index * stride) else { break }
-            // An impossible id keeps its place in the stack, and sizes no table.
+            // An impossible id keeps its position in the stack, and sizes no table.
             if frame.function >= Event.functionReach { frame.function = 0 }
             frame.enter_ticks = scale.even(frame.enter_ticks)
             result.append(frame)

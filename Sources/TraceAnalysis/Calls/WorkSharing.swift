@@ -28,9 +28,9 @@ struct WorkSharing {
         let next = Atomic<Int>(0)
         DispatchQueue.concurrentPerform(iterations: workers) { worker in
             while true {
-                let place = next.wrappingAdd(1, ordering: .relaxed).oldValue
-                guard place < small.count else { return }
-                body(small[place], worker, false)
+                let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+                guard index < small.count else { return }
+                body(small[index], worker, false)
             }
         }
     }

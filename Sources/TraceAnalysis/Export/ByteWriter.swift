@@ -125,16 +125,16 @@ final class Compressor {
 
     /// RFC 1950.
     func zlib(_ bytes: UnsafeRawBufferPointer, to result: inout [UInt8]) {
-        append(libdeflate_zlib_compress_bound(state, bytes.count), to: &result) { place, capacity in
-            libdeflate_zlib_compress(state, bytes.baseAddress, bytes.count, place, capacity)
+        append(libdeflate_zlib_compress_bound(state, bytes.count), to: &result) { buffer, capacity in
+            libdeflate_zlib_compress(state, bytes.baseAddress, bytes.count, buffer, capacity)
         }
     }
 
     /// RFC 1952.
     func gzip(_ bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
-        append(libdeflate_gzip_compress_bound(state, bytes.count), to: &result) { place, capacity in
-            bytes.withUnsafeBytes { libdeflate_gzip_compress(state, $0.baseAddress, $0.count, place, capacity) }
+        append(libdeflate_gzip_compress_bound(state, bytes.count), to: &result) { buffer, capacity in
+            bytes.withUnsafeBytes { libdeflate_gzip_compress(state, $0.baseAddress, $0.count, buffer, capacity) }
         }
         return result
     }

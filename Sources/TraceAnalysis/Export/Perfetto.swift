@@ -192,33 +192,33 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     }
 
     /// All lengths are below 64: one byte each.
-    @inline(__always) private mutating func close(_ place: (packet: Int, event: Int), after elapsed: UInt64) {
-        packets.patch(UInt8(truncatingIfNeeded: packets.count &- place.event &- 1), at: place.event)
+    @inline(__always) private mutating func close(_ offsets: (packet: Int, event: Int), after elapsed: UInt64) {
+        packets.patch(UInt8(truncatingIfNeeded: packets.count &- offsets.event &- 1), at: offsets.event)
         packets.store(UInt8(Field.Packet.timestamp << 3))
         packets.storeVarint(elapsed)
-        packets.patch(UInt8(truncatingIfNeeded: packets.count &- place.packet &- 1), at: place.packet)
+        packets.patch(UInt8(truncatingIfNeeded: packets.count &- offsets.packet &- 1), at: offsets.packet)
         if _slowPath(packets.count >= Self.blockBytes) { compress() }
     }
 
     @inline(__always) private mutating func event(_ type: UInt64, _ function: UInt32, at time: UInt64) {
         let elapsed = elapsed(time)
         note(function)
-        let place = open()
+        let offsets = open()
         packets.store(UInt8(Field.Event.type << 3))
         packets.store(UInt8(truncatingIfNeeded: type))
         packets.store(UInt8(Field.Event.categoryID << 3))
         packets.storeVarint(UInt64(Int(function) < categories.count ? categories[Int(function)] : 1))
         packets.store(UInt8(Field.Event.nameID << 3))
         packets.storeVarint(nameID(function))
-        close(place, after: elapsed)
+        close(offsets, after: elapsed)
     }
 
     @inline(__always) private mutating func end(at time: UInt64) {
         let elapsed = elapsed(time)
-        let place = open()
+        let offsets = open()
         packets.store(UInt8(Field.Event.type << 3))
         packets.store(UInt8(Field.sliceEnd))
-        close(place, after: elapsed)
+        close(offsets, after: elapsed)
     }
 
     /// An event that has more to say.

@@ -115,9 +115,9 @@ struct ClockFit {
     private func brokenLine() -> [Int] {
         var knots = knots, open = [0..<samples.count - 1], disturbed = Set<Int>()
         while knots.count <= Self.mostLines, let line = open.popLast() {
-            guard let place = bend(line, &disturbed) else { continue }
-            knots.append(place)
-            open += [line.lowerBound..<place, place..<line.upperBound]
+            guard let index = bend(line, &disturbed) else { continue }
+            knots.append(index)
+            open += [line.lowerBound..<index, index..<line.upperBound]
         }
         return knots.sorted()
     }
@@ -136,15 +136,15 @@ struct ClockFit {
                 if distance > most { (farthest, most) = (index, distance) }
             }
             // The deviation that the least change of rate causes on the shortest line.
-            guard let place = farthest, most >= Self.shortestLine * Self.leastChange / 2 else { return nil }
-            let isShared = [place - 1, place + 1].contains { line.contains($0) && $0 != line.lowerBound && distance($0) >= most / 2 }
-            guard isShared || certain.contains(samples[place].ticks) else {
-                disturbed.insert(place)
+            guard let index = farthest, most >= Self.shortestLine * Self.leastChange / 2 else { return nil }
+            let isShared = [index - 1, index + 1].contains { line.contains($0) && $0 != line.lowerBound && distance($0) >= most / 2 }
+            guard isShared || certain.contains(samples[index].ticks) else {
+                disturbed.insert(index)
                 continue
             }
-            let before = Self.rate(low, samples[place]), after = Self.rate(samples[place], high)
-            let longest = max(samples[place].monotonic_ns - low.monotonic_ns, high.monotonic_ns - samples[place].monotonic_ns)
-            return abs(before - after) > Self.leastChange * max(before, after) && Double(longest) >= Self.shortestLine ? place : nil
+            let before = Self.rate(low, samples[index]), after = Self.rate(samples[index], high)
+            let longest = max(samples[index].monotonic_ns - low.monotonic_ns, high.monotonic_ns - samples[index].monotonic_ns)
+            return abs(before - after) > Self.leastChange * max(before, after) && Double(longest) >= Self.shortestLine ? index : nil
         }
         return nil
     }

@@ -167,8 +167,8 @@ package struct Metadata: Sendable, RecordReader {
                 Int(fixed.count) <= (byteCount - size) / 4
             else { return false }
             for n in 0..<fixed.count {
-                let place = buffer.load(UInt32.self, at: offset + size + Int(n) * 4)!
-                if place != 0 { addressed[fixed.module, default: []].append((fixed.first + n, place)) }
+                let moduleOffset = buffer.load(UInt32.self, at: offset + size + Int(n) * 4)!
+                if moduleOffset != 0 { addressed[fixed.module, default: []].append((fixed.first + n, moduleOffset)) }
             }
         case TRACE_RECORD_THREAD:
             guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }

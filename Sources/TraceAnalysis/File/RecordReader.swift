@@ -48,15 +48,15 @@ extension RecordReader {
     static func forEachSample(
         _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int, _ body: (trace_sample, _ addresses: Int) -> Void
     ) -> Bool {
-        var place = MemoryLayout<trace_samples_record>.size
-        guard byteCount >= place, let fixed = buffer.load(trace_samples_record.self, at: offset) else { return false }
+        var position = MemoryLayout<trace_samples_record>.size
+        guard byteCount >= position, let fixed = buffer.load(trace_samples_record.self, at: offset) else { return false }
         let size = MemoryLayout<trace_sample>.size
         for _ in 0..<fixed.count {
-            guard place + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + place),
-                Int(sample.count) <= (byteCount - place - size) / 8
+            guard position + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + position),
+                Int(sample.count) <= (byteCount - position - size) / 8
             else { return false }
-            body(sample, offset + place + size)
-            place += size + Int(sample.count) * 8
+            body(sample, offset + position + size)
+            position += size + Int(sample.count) * 8
         }
         return true
     }

@@ -69,7 +69,7 @@ package func shortName(_ name: String) -> String {
 /// A demangled name, read from left to right with what is between its brackets.
 private struct TemplateText {
     private let bytes: [UInt8]
-    private var place = 0
+    private var offset = 0
 
     /// Arguments are omitted.
     private let isCollapsed: Bool
@@ -82,8 +82,8 @@ private struct TemplateText {
     }
 
     private func follows(_ text: StaticString) -> Bool {
-        bytes.count - place >= text.utf8CodeUnitCount
-            && text.withUTF8Buffer { text in text.indices.allSatisfy { text[$0] == bytes[place + $0] } }
+        bytes.count - offset >= text.utf8CodeUnitCount
+            && text.withUTF8Buffer { text in text.indices.allSatisfy { text[$0] == bytes[offset + $0] } }
     }
 
     private static func isPartOfName(_ byte: UInt8) -> Bool {
@@ -99,8 +99,8 @@ private struct TemplateText {
     mutating func read(within isArgument: Bool, depth: Int) -> [UInt8]? {
         guard depth < Self.deepest else { return nil }
         var result: [UInt8] = [], open = 0
-        while place < bytes.count {
-            let byte = bytes[place]
+        while offset < bytes.count {
+            let byte = bytes[offset]
             if isArgument, open == 0, byte == UInt8(ascii: ",") || byte == UInt8(ascii: ">") { return result }
             switch byte {
             case UInt8(ascii: "("), UInt8(ascii: "["), UInt8(ascii: "{"): open += 1
@@ -109,31 +109,31 @@ private struct TemplateText {
                 if open < 0 { return nil }
             case UInt8(ascii: "-") where follows("->"):
                 result += [byte]
-                place += 1
+                offset += 1
             case UInt8(ascii: "o") where follows("operator") && !(result.last.map(Self.isPartOfName) ?? false):
                 result += "operator".utf8
-                place += 8
+                offset += 8
                 let symbols: [StaticString] = ["<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "<", ">", ","]
                 if let symbol = symbols.first(where: { follows($0) }) {
                     symbol.withUTF8Buffer { result += $0 }
-                    place += symbol.utf8CodeUnitCount
+                    offset += symbol.utf8CodeUnitCount
                 }
                 continue
             case UInt8(ascii: "s") where !(result.last.map { Self.isPartOfName($0) || $0 == UInt8(ascii: ":") } ?? false):
                 // Inline namespaces of libstdc++ and libc++: nobody writes them.
                 for inner in ["std::__cxx11::", "std::__1::"] as [StaticString] where follows(inner) {
                     result += "std::".utf8
-                    place += inner.utf8CodeUnitCount
+                    offset += inner.utf8CodeUnitCount
                 }
-                if place < bytes.count, bytes[place] != byte { continue }
+                if offset < bytes.count, bytes[offset] != byte { continue }
             case UInt8(ascii: "<"):
                 guard let arguments = readArguments(depth: depth) else { return nil }
                 close(&result, arguments)
                 continue
             default: break
             }
-            result.append(bytes[place])
-            place += 1
+            result.append(bytes[offset])
+            offset += 1
         }
         return isArgument || open != 0 ? nil : result
     }
@@ -141,13 +141,13 @@ private struct TemplateText {
     private mutating func readArguments(depth: Int) -> [[UInt8]]? {
         var arguments: [[UInt8]] = []
         repeat {
-            place += 1 // skip "<" or ","
-            if place < bytes.count, bytes[place] == UInt8(ascii: " ") { place += 1 }
-            guard var argument = read(within: true, depth: depth + 1), place < bytes.count else { return nil }
+            offset += 1 // skip "<" or ","
+            if offset < bytes.count, bytes[offset] == UInt8(ascii: " ") { offset += 1 }
+            guard var argument = read(within: true, depth: depth + 1), offset < bytes.count else { return nil }
             while argument.last == UInt8(ascii: " ") { argument.removeLast() }
             arguments.append(argument)
-        } while bytes[place] == UInt8(ascii: ",")
-        place += 1
+        } while bytes[offset] == UInt8(ascii: ",")
+        offset += 1
         return arguments
     }
 
@@ -170,11 +170,11 @@ private struct TemplateText {
                 let inner = Array(name.dropFirst(5).utf8)
                 for tilde in ["", "~"] {
                     let wanted = Array("::\(tilde)".utf8) + inner
-                    guard bytes[place...].starts(with: wanted),
-                        !(place + wanted.count < bytes.count && Self.isPartOfName(bytes[place + wanted.count]))
+                    guard bytes[offset...].starts(with: wanted),
+                        !(offset + wanted.count < bytes.count && Self.isPartOfName(bytes[offset + wanted.count]))
                     else { continue }
                     result += "::\(tilde)\(alias.dropFirst(5))".utf8
-                    place += wanted.count
+                    offset += wanted.count
                     break
                 }
                 return

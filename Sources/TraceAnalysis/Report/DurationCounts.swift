@@ -31,18 +31,18 @@ package struct DurationCounts: ~Copyable {
         let sub = duration &>> shift // 0 ... 255, from 128 on when shift is not 0
         // Linear over 0 ... 255, then 128 counters for each shift.
         let index = Int((shift &<< Self.blockBits) &+ sub)
-        let place = Int(row) &* Self.blockCount &+ (index &>> Int(Self.blockBits))
-        var block = blocks[place]
-        if _slowPath(block == 0) { block = addBlock(place) }
+        let blockIndex = Int(row) &* Self.blockCount &+ (index &>> Int(Self.blockBits))
+        var block = blocks[blockIndex]
+        if _slowPath(block == 0) { block = addBlock(blockIndex) }
         let counter = Int(block) &<< Int(Self.blockBits) | (index & 127)
         let (sum, overflow) = counters[counter].addingReportingOverflow(count)
         counters[counter] = overflow ? .max : sum
     }
 
-    @inline(never) private mutating func addBlock(_ place: Int) -> UInt32 {
+    @inline(never) private mutating func addBlock(_ blockIndex: Int) -> UInt32 {
         let block = UInt32(counters.count &>> Int(Self.blockBits))
         counters.append(repeating: 0, count: 1 << Int(Self.blockBits))
-        blocks[place] = block
+        blocks[blockIndex] = block
         return block
     }
 

@@ -31,17 +31,17 @@ package struct SampledStacks: Sendable {
         // A call that was open may have begun before the window.
         let open = SampledCalls(trace.narrowed(to: .whole), records, workers: workers, progress: progress)
         let code = SampledCode(trace, records, symbolizer)
-        var sums = SampleTree(), places: [Int] = []
+        var sums = SampleTree(), stackNodes: [Int] = []
         for number in wanted {
             let sample = records.samples[number]
             // Spans are between functions, nobody knows which.
             let recorded = open[number].filter { trace.metadata.functions[$0].map { !$0.isSpan && !$0.isMark } ?? true }
             let stack = MergedStack(sample, records.stack(of: sample), open: recorded.reversed(), code, trace.metadata)
-            places.append(sums.add(stack.functions, tid: sample.tid))
+            stackNodes.append(sums.add(stack.functions, tid: sample.tid))
         }
         let (tree, nodes) = sums.tree(trace, code.functions)
         self.tree = tree
-        samples = zip(wanted, places).map { Sample(at: records.samples[$0].at, node: nodes[$1]) }
+        samples = zip(wanted, stackNodes).map { Sample(at: records.samples[$0].at, node: nodes[$1]) }
         cut = UInt64(wanted.count { !records.samples[$0].isWhole })
     }
 }
@@ -60,28 +60,28 @@ private struct SampleTree {
     /// - Parameter functions: outermost first
     /// - Returns: where the sample counts
     mutating func add(_ functions: [Int], tid: UInt32) -> Int {
-        var place = roots[tid] ?? -1
-        if place < 0 {
-            place = nodes.count
-            roots[tid] = place
+        var node = roots[tid] ?? -1
+        if node < 0 {
+            node = nodes.count
+            roots[tid] = node
             nodes.append(Node(function: -1))
         }
-        nodes[place].total += 1
+        nodes[node].total += 1
         for function in functions {
-            if let known = nodes[place].children[function] {
-                place = known
+            if let known = nodes[node].children[function] {
+                node = known
             } else {
-                nodes[place].children[function] = nodes.count
+                nodes[node].children[function] = nodes.count
                 nodes.append(Node(function: function))
-                place = nodes.count - 1
+                node = nodes.count - 1
             }
-            nodes[place].total += 1
+            nodes[node].total += 1
         }
-        nodes[place].own += 1
-        return place
+        nodes[node].own += 1
+        return node
     }
 
-    /// And for each place its node.
+    /// And for each node its index in the tree.
     func tree(_ trace: TraceFile, _ functions: [CallTree.Function]) -> (CallTree, nodes: [Int]) {
         var result: [CallTree.Node] = [], found: [CallTree.Root] = [], numbers = [Int](repeating: 0, count: nodes.count)
         let threads = Dictionary(
@@ -103,16 +103,16 @@ private struct SampleTree {
 
     /// In preorder, children by falling total. A stack may be thousands of frames long: not by recursion.
     private func append(_ root: Int, to result: inout [CallTree.Node], _ numbers: inout [Int], _ functions: [CallTree.Function]) {
-        var waiting = [(place: root, parent: -1)], open: [Int] = []
-        func name(_ place: Int) -> String { functions[nodes[place].function].name }
-        while let (place, parent) = waiting.popLast() {
+        var waiting = [(number: root, parent: -1)], open: [Int] = []
+        func name(_ number: Int) -> String { functions[nodes[number].function].name }
+        while let (number, parent) = waiting.popLast() {
             while let last = open.last, last != parent {
                 result[last].end = result.count
                 open.removeLast()
             }
-            let node = nodes[place]
+            let node = nodes[number]
             open.append(result.count)
-            numbers[place] = result.count
+            numbers[number] = result.count
             let children = node.children.values.sorted { (nodes[$0].total, name($1)) < (nodes[$1].total, name($0)) }
             waiting += children.map { ($0, result.count) }
             result.append(

@@ -23,8 +23,8 @@ struct CallMoments {
     mutating func add(at time: UInt64) {
         count &+= 1
         if !isAfter(latest, time) {
-            guard let place = place(of: time) else { return }
-            latest = place
+            guard let index = index(of: time) else { return }
+            latest = index
         }
         after[latest] &+= 1
     }
@@ -42,14 +42,14 @@ struct CallMoments {
         return last > first ? last &- first : 0
     }
 
-    private func number(before time: Ticks) -> UInt64 { place(of: time.raw).map { before[$0] } ?? 0 }
+    private func number(before time: Ticks) -> UInt64 { index(of: time.raw).map { before[$0] } ?? 0 }
 
-    private func isAfter(_ place: Int, _ time: UInt64) -> Bool {
-        place < moments.count && moments[place] <= time && (place + 1 == moments.count || time < moments[place + 1])
+    private func isAfter(_ index: Int, _ time: UInt64) -> Bool {
+        index < moments.count && moments[index] <= time && (index + 1 == moments.count || time < moments[index + 1])
     }
 
     /// Index of the last moment that is not later.
-    private func place(of time: UInt64) -> Int? {
+    private func index(of time: UInt64) -> Int? {
         let next = bisect(moments.count) { moments[$0] <= time }
         return next == 0 ? nil : next - 1
     }

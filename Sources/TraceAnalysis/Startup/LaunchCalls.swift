@@ -98,7 +98,7 @@ private struct LaunchSink: CallSink {
     private let loads: [Range<UInt64>]
     /// The first stands for main itself.
     private(set) var nodes = [Sum(parent: 0, row: 0)]
-    private var places: [Edge: UInt32] = [:]
+    private var indices: [Edge: UInt32] = [:]
     private let lazy: [LazyRun]
     private var nextLazy = 0
     /// Lazy initializers running at this moment, the innermost last.
@@ -178,7 +178,7 @@ private struct LaunchSink: CallSink {
     /// nil when there are too many already.
     private mutating func node(_ row: UInt32, below above: UInt64) -> UInt64? {
         let edge = Edge(parent: UInt32(above), row: row)
-        if let place = places[edge] { return UInt64(place) }
+        if let index = indices[edge] { return UInt64(index) }
         guard nodes.count < Self.mostPaths else { return nil }
         var sum = Sum(parent: edge.parent, row: row)
         if let index = Self.index(ofLazy: row) { // made when its once-function is called: it runs but once
@@ -186,7 +186,7 @@ private struct LaunchSink: CallSink {
             sum.ticks = length(lazy[index].begin.raw, min(lazy[index].end?.raw ?? until, until))
         }
         nodes.append(sum)
-        places[edge] = UInt32(nodes.count - 1)
+        indices[edge] = UInt32(nodes.count - 1)
         return UInt64(nodes.count - 1)
     }
 

@@ -123,13 +123,13 @@ private struct StartupSink: CallSink {
     private let thread: UInt32
     private let spanRows: Set<UInt32>
 
-    /// Once-functions that found nothing done: their place in the records, in the order of time.
-    private var onces: [(place: Int, ticks: UInt64, row: UInt32)] = []
+    /// Once-functions that found nothing done: their index in the records, in the order of time.
+    private var onces: [(index: Int, ticks: UInt64, row: UInt32)] = []
     private var nextOnce = 0
     private let onceRows: Set<UInt32>
     private let guardRows: Set<UInt32>
     private let releaseRows: Set<UInt32>
-    private var openGuards: [(place: Int, parent: UInt32)] = []
+    private var openGuards: [(index: Int, parent: UInt32)] = []
     /// Calls before that of a once-function, by its index in the records.
     private var callsBeforeOnce: [Int: UInt64] = [:]
 
@@ -169,8 +169,8 @@ private struct StartupSink: CallSink {
             let once = onces[nextOnce]
             if once.row == row, nextOnce + 1 == onces.count || onces[nextOnce + 1].ticks > time {
                 nextOnce += 1
-                callsBeforeOnce[once.place] = moments.count &- 1
-                return UInt64(once.place) + 1
+                callsBeforeOnce[once.index] = moments.count &- 1
+                return UInt64(once.index) + 1
             }
             nextOnce += 1
         }
@@ -194,13 +194,13 @@ private struct StartupSink: CallSink {
             }
         }
         if !releaseRows.isEmpty, releaseRows.contains(row), end <= until, let innermost = openGuards.popLast() {
-            finishOnce(innermost.place, at: end, innermost.parent)
+            finishOnce(innermost.index, at: end, innermost.parent)
         }
     }
 
-    private mutating func finishOnce(_ place: Int, at end: UInt64, _ parent: UInt32) {
-        onceRuns[place] = .init(
-            end: Ticks(end), parent: parent == 0 ? nil : parent &- 1, calls: moments.count &- (callsBeforeOnce[place] ?? moments.count))
+    private mutating func finishOnce(_ index: Int, at end: UInt64, _ parent: UInt32) {
+        onceRuns[index] = .init(
+            end: Ticks(end), parent: parent == 0 ? nil : parent &- 1, calls: moments.count &- (callsBeforeOnce[index] ?? moments.count))
     }
 
     private func isSpan(_ row: UInt32) -> Bool { !spanRows.isEmpty && spanRows.contains(row) }

@@ -75,8 +75,8 @@ package struct StartupItem: Sendable {
             thread.open.append((items.count - 1, end))
             threads[span.thread] = thread
             if isOver {
-                let place = ends[registration.name, default: []].lastIndex { $0 <= end }.map { $0 + 1 } ?? 0
-                ends[registration.name, default: []].insert(end, at: place)
+                let index = ends[registration.name, default: []].lastIndex { $0 <= end }.map { $0 + 1 } ?? 0
+                ends[registration.name, default: []].insert(end, at: index)
             }
         }
         for index in items.indices { items[index].recording = context.recording(items[index].calls) }

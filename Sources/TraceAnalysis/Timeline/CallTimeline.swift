@@ -193,9 +193,9 @@ private struct LaneSink: CallSink {
         // Over the stretches that it touches: at most a few, since it is short.
         var at = slice.start, left = slice.length
         while true {
-            let place = min(at / stretch, UInt64(Self.stretches - 1))
-            let part = min(left, (place + 1) * stretch - at)
-            filled[Int(slice.depth) * Self.stretches + Int(place)] &+= part
+            let bin = min(at / stretch, UInt64(Self.stretches - 1))
+            let part = min(left, (bin + 1) * stretch - at)
+            filled[Int(slice.depth) * Self.stretches + Int(bin)] &+= part
             left -= part
             at += part
             if left == 0 || part == 0 { return }
@@ -207,21 +207,21 @@ private struct LaneSink: CallSink {
         var result: [CallTimeline.Density] = []
         for depth in 0..<CallTimeline.mostLevels {
             var open: (start: Int, level: Int)?
-            func level(_ place: Int) -> Int {
-                guard place < Self.stretches else { return 0 }
-                let share = Double(filled[depth * Self.stretches + place]) / Double(stretch)
+            func level(_ bin: Int) -> Int {
+                guard bin < Self.stretches else { return 0 }
+                let share = Double(filled[depth * Self.stretches + bin]) / Double(stretch)
                 return share <= 0 ? 0 : max(1, Int(min(share * 10, 10).rounded()))
             }
-            for place in 0...Self.stretches {
-                let now = level(place)
+            for bin in 0...Self.stretches {
+                let now = level(bin)
                 if let known = open, known.level != now {
                     result.append(
                         .init(
-                            start: UInt64(known.start) * stretch, length: UInt64(place - known.start) * stretch, depth: UInt32(depth),
+                            start: UInt64(known.start) * stretch, length: UInt64(bin - known.start) * stretch, depth: UInt32(depth),
                             share: Double(known.level) / 10))
                     open = nil
                 }
-                if open == nil, now > 0 { open = (place, now) }
+                if open == nil, now > 0 { open = (bin, now) }
             }
         }
         return result

@@ -109,11 +109,11 @@ struct CallTreeAssembly {
         var totals = nodes.map { $0.total }
         for root in roots { totals[root.node] = 0 }
         for node in nodes where node.parent >= 0 && nodes[node.parent].parent < 0 { totals[node.parent] &+= node.total }
-        let places = alphabeticalRanks()
+        let ranks = alphabeticalRanks()
         func comesFirst(_ a: Int, _ b: Int) -> Bool {
             if totals[a] != totals[b] { return totals[a] > totals[b] }
             if nodes[a].calls != nodes[b].calls { return nodes[a].calls > nodes[b].calls }
-            return places[nodes[a].function] < places[nodes[b].function]
+            return ranks[nodes[a].function] < ranks[nodes[b].function]
         }
         // Children of each node, back to back, sorted.
         var first = [Int](repeating: 0, count: nodes.count + 1)
@@ -193,9 +193,9 @@ struct CallTreeAssembly {
                 functions[$1].name, functions[$1].module, functions[$1].symbol
             )
         }
-        var places = [Int](repeating: 0, count: functions.count)
-        for (place, function) in order.enumerated() { places[function] = place }
-        return places
+        var ranks = [Int](repeating: 0, count: functions.count)
+        for (rank, function) in order.enumerated() { ranks[function] = rank }
+        return ranks
     }
 }
 

@@ -46,8 +46,8 @@ struct PathSums: ~Copyable {
     private(set) var threads: [(thread: UInt32, root: UInt32)] = []
     private var rootOfThread: [UInt32: UInt32] = [:]
     private var root: UInt32 = 0
-    /// Open addressing; 0 is an empty place. At most half full.
-    private var places: PlainArray<UInt32>
+    /// Open addressing; 0 is an empty bucket. At most half full.
+    private var buckets: PlainArray<UInt32>
     private var bucketBits: UInt64 = 12
     /// Paths are `longest` at most, what is longer is `elsewhere`, where there would be more than `mostPaths` while reading, or more than
     /// `keptPaths` in the end. So which are distinguished depends on the calls alone, and not on who has read which of them.
@@ -91,7 +91,7 @@ struct PathSums: ~Copyable {
         rows = RowNumbers(table)
         isEntryOnly = PlainArray(repeating: false, count: table.rowCount)
         for row in 1..<max(table.rowCount, 1) { isEntryOnly[row] = table.rows[row - 1].isEntryOnly }
-        places = PlainArray(repeating: 0, count: 1 << 12)
+        buckets = PlainArray(repeating: 0, count: 1 << 12)
         self.mostPaths = mostPaths
         self.keptPaths = keptPaths ?? mostPaths * 3 / 4
         nodes.append(PathNode(parent: 0, row: 0, length: 0))
@@ -101,18 +101,18 @@ struct PathSums: ~Copyable {
 
     // MARK: paths
 
-    @inline(__always) private func place(_ parent: UInt32, _ row: UInt32) -> Int {
+    @inline(__always) private func bucket(_ parent: UInt32, _ row: UInt32) -> Int {
         // Fibonacci hashing: the upper bits of a product with 2^64 divided by the golden ratio.
         Int(((UInt64(parent) &<< 32 | UInt64(row)) &* 0x9e37_79b9_7f4a_7c15) &>> (64 &- bucketBits))
     }
 
     @inline(__always) private mutating func child(_ parent: UInt32, _ row: UInt32) -> UInt32 {
-        var place = place(parent, row)
+        var bucket = bucket(parent, row)
         while true {
-            let node = places[place]
+            let node = buckets[bucket]
             if node == 0 { break }
             if nodes[Int(node)].row == row, nodes[Int(node)].parent == parent { return node }
-            place = (place &+ 1) & (places.count &- 1)
+            bucket = (bucket &+ 1) & (buckets.count &- 1)
         }
         return newChild(parent, row)
     }
@@ -125,7 +125,7 @@ struct PathSums: ~Copyable {
             apart += 1
             if apart > mostPaths, longest > 1 { isFull = true } // a thread's outermost calls are distinguished in any case
         }
-        if nodes.count * 2 >= places.count { grow() }
+        if nodes.count * 2 >= buckets.count { grow() }
         let node = UInt32(nodes.count)
         nodes.append(PathNode(parent: parent, row: row, length: length))
         insert(node)
@@ -133,9 +133,9 @@ struct PathSums: ~Copyable {
     }
 
     private mutating func insert(_ node: UInt32) {
-        var place = place(nodes[Int(node)].parent, nodes[Int(node)].row)
-        while places[place] != 0 { place = (place &+ 1) & (places.count &- 1) }
-        places[place] = node
+        var bucket = bucket(nodes[Int(node)].parent, nodes[Int(node)].row)
+        while buckets[bucket] != 0 { bucket = (bucket &+ 1) & (buckets.count &- 1) }
+        buckets[bucket] = node
     }
 
     private mutating func grow() {
@@ -143,7 +143,7 @@ struct PathSums: ~Copyable {
         fillBuckets()
     }
     private mutating func fillBuckets() {
-        places = PlainArray(repeating: 0, count: 1 << Int(bucketBits))
+        buckets = PlainArray(repeating: 0, count: 1 << Int(bucketBits))
         for node in 1..<nodes.count where nodes[node].parent != 0 { insert(UInt32(node)) }
     }
 

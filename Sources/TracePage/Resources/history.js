@@ -28,12 +28,12 @@ function hide() {
 }
 for (const svg of document.querySelectorAll('svg')) {
   const dots = [...svg.querySelectorAll('.dot')];
-  let place = dots.length - 1;
+  let index = dots.length - 1;
   svg.addEventListener('pointermove', event => {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()).x;
     const away = dot => Math.abs(dot.getAttribute('cx') - at);
-    place = dots.reduce((best, dot, i) => away(dot) < away(dots[best]) ? i : best, 0);
-    show(svg, dots[place].dataset.i, event.clientX, event.clientY);
+    index = dots.reduce((best, dot, i) => away(dot) < away(dots[best]) ? i : best, 0);
+    show(svg, dots[index].dataset.i, event.clientX, event.clientY);
   });
   svg.addEventListener('pointerleave', hide);
   svg.addEventListener('blur', hide);
@@ -42,8 +42,8 @@ for (const svg of document.querySelectorAll('svg')) {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    place = Math.max(0, Math.min(dots.length - 1, place + (tip.hidden ? 0 : step)));
-    show(svg, dots[place].dataset.i);
+    index = Math.max(0, Math.min(dots.length - 1, index + (tip.hidden ? 0 : step)));
+    show(svg, dots[index].dataset.i);
   });
 }
 document.documentElement.dataset.ready = 'yes';

@@ -56,20 +56,20 @@ export class CallTree {
     const sum = nodes.reduce((part, i) => part + this.size(i), 0);
     const stack = [];
     let deepest = 0;
-    const place = (siblings, x, scale, level) => {
+    const add = (siblings, x, scale, level) => {
       for (const node of siblings) {
         const w = scale(node);
         stack.push({ x, width: w, level, node });
         x += w;
       }
     };
-    place(nodes, 0, node => sum > 0 ? width * this.size(node) / sum : 0, above.length);
+    add(nodes, 0, node => sum > 0 ? width * this.size(node) / sum : 0, above.length);
     while (stack.length) {
       const frame = stack.pop(), whole = this.size(frame.node);
       if (frame.width < 0.4) continue;
       frames.push(frame);
       deepest = Math.max(deepest, frame.level);
-      place(this.callees(frame.node), frame.x, node => whole > 0 ? frame.width * this.size(node) / whole : 0, frame.level + 1);
+      add(this.callees(frame.node), frame.x, node => whole > 0 ? frame.width * this.size(node) / whole : 0, frame.level + 1);
     }
     const levels = [];
     for (const frame of frames) (levels[frame.level] ||= []).push(frame);

@@ -97,12 +97,12 @@ struct Clean: ParsableCommand {
         }
         var found: [FinishedRun] = []
         for name in try directoryNames(path) {
-            let place = path == "." ? name : path + "/" + name
-            guard FinishedRun.isDefaultName(name, isDirectory: isDirectory(place)) else { continue }
+            let entryPath = path == "." ? name : path + "/" + name
+            guard FinishedRun.isDefaultName(name, isDirectory: isDirectory(entryPath)) else { continue }
             do {
-                found.append(try FinishedRun(place, living: living))
+                found.append(try FinishedRun(entryPath, living: living))
             } catch {
-                complain(Self.text(error, place) + "; not removed")
+                complain(Self.text(error, entryPath) + "; not removed")
             }
         }
         return found

@@ -111,13 +111,13 @@ struct Diff: ParsableCommand {
             }
             for run in found { traces += try choice.open(run) }
         }
-        var sets: [[TraceFile]] = [], places: [UInt64: Int] = [:]
+        var sets: [[TraceFile]] = [], indices: [UInt64: Int] = [:]
         for trace in traces {
             let session = trace.header.session
-            if session != 0, let place = places[session] {
-                sets[place].append(trace)
+            if session != 0, let index = indices[session] {
+                sets[index].append(trace)
             } else {
-                if session != 0 { places[session] = sets.count }
+                if session != 0 { indices[session] = sets.count }
                 sets.append([trace])
             }
         }
@@ -160,8 +160,8 @@ struct Diff: ParsableCommand {
         guard let first = files.first else { return "nothing" }
         let pids = Set(files.map { $0.header.pid })
         if runs.count == 1, pids.count > 1 {
-            let place = first.path.lastIndex(of: "/").map { String(first.path[..<$0]) } ?? "."
-            return "\(place) (\(basename(first.program)), \(counted(pids.count, "process", "processes")))"
+            let directory = first.path.lastIndex(of: "/").map { String(first.path[..<$0]) } ?? "."
+            return "\(directory) (\(basename(first.program)), \(counted(pids.count, "process", "processes")))"
         }
         let name = files.count == 1 ? first.path : "\(first.path) and \(counted(UInt64(files.count - 1), "more file"))"
         return name + " (\(basename(first.program)), \(counted(UInt64(runs.count), "run")))"

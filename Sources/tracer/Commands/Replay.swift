@@ -74,9 +74,9 @@ struct Replay: ParsableCommand {
                     box.lineCount += 1
                     return limit == 0 || box.lineCount < limit
                 }
-                let place = shown.moment(at: line.start.raw)
-                if place > moment, box.lineCount > linesBefore { try box.output.line(box.output.style.dim("--")) }
-                moment = max(moment, place)
+                let index = shown.moment(at: line.start.raw)
+                if index > moment, box.lineCount > linesBefore { try box.output.line(box.output.style.dim("--")) }
+                moment = max(moment, index)
                 if !isWhole, box.lineCount == linesBefore, let heading { try box.output.line(heading) }
                 try box.output.line { box.text.write(line, of: thread, to: &$0) }
                 box.lineCount += 1

@@ -65,8 +65,8 @@ struct View: ParsableCommand {
     private func show(_ page: ViewPage, of files: [TraceFile], from server: LocalServer) throws {
         var page = page
         page.isServed = true
-        let place = LocalServer.secretPath(), address = "http://127.0.0.1:\(server.port)\(place)"
-        let served = PageServer(page, at: place)
+        let path = LocalServer.secretPath(), address = "http://127.0.0.1:\(server.port)\(path)"
+        let served = PageServer(page, at: path)
         for file in files { for warning in file.warnings { complain("\(file.path): \(warning)") } }
         onEndingSignals([SIGINT, SIGTERM]) { _ in _exit(0) }
         var output = Output()

@@ -165,11 +165,11 @@ struct WindowOptions: ParsableArguments {
     }
 
     private func nothingFound(_ searches: [CallSearch], _ least: TimeLength?, _ run: Run) -> CommandFailure {
-        let name = around ?? "", place = run.traces.count == 1 ? run.traces[0].path : "the run"
+        let name = around ?? "", subject = run.traces.count == 1 ? run.traces[0].path : "the run"
         guard searches.contains(where: { $0.count > 0 }) else {
             let known = run.traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: name) }.first
             return CommandFailure(
-                message: "no call of \(name) begins \(from == nil && to == nil ? "in \(place)" : "between --from and --to")"
+                message: "no call of \(name) begins \(from == nil && to == nil ? "in \(subject)" : "between --from and --to")"
                     + (known.map { "; there is \($0)" } ?? ""))
         }
         let longest = searches.indices.map { run.traces[$0].timeScale.nanoseconds(searches[$0].longest).count }.max() ?? 0

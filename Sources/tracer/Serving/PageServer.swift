@@ -5,21 +5,21 @@ import TracePage
 final class PageServer: Sendable {
     private let page: ViewPage
     private let html: [UInt8]
-    private let place: String
+    private let path: String
     /// One answer at a time: each takes the memory of what it reads, and all CPUs are not the page's.
     private let turn = Mutex(())
 
-    /// - Parameter place: the path of the page, which ends in a slash
-    init(_ page: ViewPage, at place: String) {
+    /// - Parameter path: of the page, which ends in a slash
+    init(_ page: ViewPage, at path: String) {
         self.page = page
-        self.place = place
+        self.path = path
         html = Array(page.html.utf8)
     }
 
-    /// - Parameter target: PLACE, or PLACEcalls?from=NS&to=NS&lanes=0,1
+    /// - Parameter target: PATH, or PATHcalls?from=NS&to=NS&lanes=0,1
     func answer(_ target: String) -> LocalServer.Answer {
-        guard target.hasPrefix(place) else { return .notFound }
-        let parts = target.dropFirst(place.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        guard target.hasPrefix(path) else { return .notFound }
+        let parts = target.dropFirst(path.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         if parts[0].isEmpty { return LocalServer.Answer(type: "text/html; charset=utf-8", body: html) }
         guard let question = ViewPage.Question(rawValue: String(parts[0])) else { return .notFound }
         var values: [Substring: Substring] = [:]

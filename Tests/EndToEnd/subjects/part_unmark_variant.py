@@ -11,11 +11,11 @@ with open(sys.argv[1], "r+b") as file:
     table = next(s for s in sections if s[1] == 11)  # SHT_DYNSYM
     names = sections[table[6]][4]
     cleared = 0
-    for place in range(table[4], table[4] + table[5], 24):
-        name, _, other, section = struct.unpack_from("<I2BH", data, place)
+    for position in range(table[4], table[4] + table[5], 24):
+        name, _, other, section = struct.unpack_from("<I2BH", data, position)
         text = data[names + name:data.index(0, names + name)].decode()
         if text in sys.argv[2:] and section == 0 and other & 0x80:
-            data[place + 5] = other & ~0x80
+            data[position + 5] = other & ~0x80
             cleared += 1
     if cleared != len(sys.argv) - 2:
         sys.exit(f"{cleared} of {len(sys.argv) - 2} symbols were marked")

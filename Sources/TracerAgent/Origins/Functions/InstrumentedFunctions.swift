@@ -26,7 +26,7 @@ enum InstrumentedFunctions {
     }
 
     private static func make(_ function: UInt64, _ index: Int?) -> InstrumentedTable.Hook? {
-        let descriptorIndex = hooks.count
+        let hookIndex = hooks.count
         var hook = function_hook()
         hook.target = UnsafeRawPointer(bitPattern: UInt(function))
         hook.kind = UInt16(KIND_CALL)
@@ -44,7 +44,7 @@ enum InstrumentedFunctions {
             }
         }
         if !hooks.append(hook) { return nil }
-        let made = hooks.pointer(descriptorIndex)
+        let made = hooks.pointer(hookIndex)
         if isNew { FunctionTable.locked { HotFunctions.add(made.pointee.function, made) } }
         return made
     }
