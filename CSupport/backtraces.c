@@ -1,8 +1,8 @@
 // backtrace() and _Unwind_Backtrace() walk through traced frames to the end, and would show the trampolines between
 // them: a program that counts or prints its frames would see us. Their slots lead here instead, and what is ours is omitted.
-// So do libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of nongnu libunwind and of LLVM's).
-// Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at. But nongnu libunwind must be
-// helped where it goes on at another address.
+// The same holds for libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of nongnu libunwind and of
+// LLVM's). Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at. But nongnu libunwind must
+// be helped where it goes on at another address.
 #include "layout.h"
 
 #if defined(__x86_64__)
@@ -15,7 +15,8 @@ enum { MOST_FRAMES = 1 << 16 };
 static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
-/// True for addresses in the agent's libraries and in instructions that it has relocated: what these stand for is the next frame (relocated_frames.c).
+/// True for addresses in the agent's libraries and in instructions that it has relocated: what these stand for is the next frame
+/// (relocated_frames.c).
 static int is_own(uint64_t address) {
     return address - own.low < own.high - own.low || tracer_is_label(address) || tracer_is_relocated(address);
 }

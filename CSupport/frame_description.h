@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #define DESCRIPTION_BYTES 128
-/// A table with open addressing, of `count` entries, a power of two. An entry that is filled in stays as it is: unwinders keep pointers into it.
+/// A table with open addressing, of `count` entries, a power of two. An entry that is filled in stays as it is: unwinders keep pointers
+/// into it.
 struct description_table {
     struct description *entries;
     uint64_t count;
@@ -17,13 +18,13 @@ enum { DW_OP_addr = 3, DW_OP_deref = 6, DW_OP_const1s = 9, DW_OP_and = 0x1a, DW_
 
 #define FRAME_PROGRAM_BYTES 32
 struct frame_rules {
-    uint64_t address, bytes;           // the code that the rules describe
+    uint64_t address, bytes; // the code that the rules describe
     uint8_t return_column;
-    uint8_t is_signal_frame;           // the caller is looked up at its very address, not at the one before
+    uint8_t is_signal_frame; // the caller is looked up at its very address, not at the one before
     uint8_t program_bytes;
     uint8_t program[FRAME_PROGRAM_BYTES]; // call frame instructions, with a data alignment factor of -8
-    uint64_t word;                     // kept in the description …
-    uint8_t word_operand;              // … and its address in the program from here on; 0: none
+    uint64_t word; // kept in the description …
+    uint8_t word_operand; // … and its address in the program from here on; 0: none
 };
 static inline void tracer_add_rule(struct frame_rules *rules, uint8_t byte) { rules->program[rules->program_bytes++] = byte; }
 static inline void tracer_add_rule_address(struct frame_rules *rules, uint64_t address) {

@@ -1,10 +1,10 @@
-// Descriptions of labels for nongnu libunwind and LLVM's. The image has one for all labels (reserved.h), made for libgcc: a frame of size zero with
-// the mark of a signal handler's, of which the return address is given less 1. Neither can use that one.
+// Descriptions of labels for nongnu libunwind and LLVM's. The image has one for all labels (reserved.h), made for libgcc: a frame of size
+// zero with the mark of a signal handler's, of which the return address is given less 1. Neither can use that one.
 //
-// nongnu libunwind takes the mark for a frame that the kernel has made: unw_resume, with which each exception ends, returns to the program by sigreturn, from
-// a frame that is not there (x86_64/Gos-linux.c, tdep_reuse_frame; Gresume.c). LLVM's does not keep x30 for the caller's frame
-// (DwarfInstructions.hpp, stepWithDwarf), by which the image's finds the label on aarch64. Both find a frame's handler without comparing
-// CFAs, as libgcc does; so here the frame has no mark, and the return address is as it is.
+// nongnu libunwind takes the mark for a frame that the kernel has made: unw_resume, with which each exception ends, returns to the program
+// by sigreturn, from a frame that is not there (x86_64/Gos-linux.c, tdep_reuse_frame; Gresume.c). LLVM's does not keep x30 for the caller's
+// frame (DwarfInstructions.hpp, stepWithDwarf), by which the image's finds the label on aarch64. Both find a frame's handler without
+// comparing CFAs, as libgcc does; so here the frame has no mark, and the return address is as it is.
 #include "layout.h"
 
 #if defined(__x86_64__)
@@ -41,7 +41,8 @@ const void *tracer_describe_label(uint64_t address) {
     tracer_add_rule(&rules, sizeof expression);
     for (unsigned n = 0; n < sizeof expression; n++) tracer_add_rule(&rules, expression[n]);
 #else
-    // nongnu libunwind knows no values on this architecture (include/libunwind_i.h), and may write to the address that it is given: so that is a copy.
+    // nongnu libunwind knows no values on this architecture (include/libunwind_i.h), and may write to the address that it is given: so that
+    // is a copy.
     rules.word = *tracer_label_return(label);
     tracer_add_rule(&rules, 9);
     rules.word_operand = rules.program_bytes + 1;

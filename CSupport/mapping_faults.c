@@ -46,7 +46,8 @@ struct mapping {
     uint64_t start, byte_count;
 };
 _Static_assert(sizeof(struct mapping) * MAPPING_COUNT == MAPPING_BYTES, "space for mappings");
-#define mappings ((struct mapping *)__builtin_assume_aligned(tracer_reserved_mappings, 16)) // in no segment that a collector would look through
+#define mappings \
+    ((struct mapping *)__builtin_assume_aligned(tracer_reserved_mappings, 16)) // in no segment that a collector would look through
 static uint32_t mapping_count; // how many entries have ever been used
 
 void tracer_mapping_add(void *start, uint64_t byte_count) {

@@ -1,5 +1,5 @@
-// Relocated instructions: what stood in the place of a function's first bytes, and the stub before them (docs/functions.md). No module has them, so no
-// unwinder finds a description there. They have none of their own either: relocated_code.c says of each which one of the
+// Relocated instructions: what stood in the place of a function's first bytes, and the stub before them (docs/functions.md). No module has
+// them, so no unwinder finds a description there. They have none of their own either: relocated_code.c says of each which one of the
 // function's it stands for, and the unwinder goes on there, as if it had come from there.
 #ifndef TRACER_RELOCATED_CODE_H
 #define TRACER_RELOCATED_CODE_H
@@ -11,9 +11,9 @@ struct function_hook;
 #define RELOCATED_MOST_INSTRUCTIONS 7
 /// Shape of relocated instructions that are not, one by one, as long as what they stand for.
 struct relocated_shape {
-    uint32_t function;      // its number in the area
+    uint32_t function; // its number in the area
     uint8_t instruction_count;
-    uint8_t linked;         // as in struct plan_function
+    uint8_t linked; // as in struct plan_function
     struct relocated_instruction {
         uint8_t relocated, original; // as in struct plan_instruction, but from the first byte that was replaced
     } instructions[RELOCATED_MOST_INSTRUCTIONS];
@@ -26,7 +26,7 @@ struct relocated_area {
     const struct function_hook *functions; // their targets are the relocated instructions
     uint64_t count;
     uint64_t base;
-    const uint32_t *sites;  // for each function, where bytes were replaced, from base; SITE_SIGNED
+    const uint32_t *sites; // for each function, where bytes were replaced, from base; SITE_SIGNED
     const struct relocated_shape *shapes; // in order
     uint64_t shape_count;
     struct description *descriptions; // a table with open addressing, of descriptions_count, a power of two
@@ -49,14 +49,15 @@ void tracer_add_relocated(struct relocated_area *) __attribute__((visibility("hi
 /// Original instruction that an instruction of a stub, or a relocated one, stands for.
 struct original {
     struct relocated_area *area; // null: the address is in no relocated instruction, or nobody can say
-    uint64_t address;        // the instruction of the function that is going to be executed, or is being
-    uint8_t pushed;          // bytes on the stack that are not there when the original is executed
-    uint8_t holds_scratch;   // r11 is the last of them
+    uint64_t address; // the instruction of the function that is going to be executed, or is being
+    uint8_t pushed; // bytes on the stack that are not there when the original is executed
+    uint8_t holds_scratch; // r11 is the last of them
 };
 struct original tracer_original(uint64_t address) __attribute__((visibility("hidden")));
 int tracer_is_relocated(uint64_t address) __attribute__((visibility("hidden")));
 
-/// An .eh_frame_hdr of one entry, for the instruction at `address`; null: there is no space, or it is not a relocated one. It stays as it is.
+/// An .eh_frame_hdr of one entry, for the instruction at `address`; null: there is no space, or it is not a relocated one. It stays as it
+/// is.
 const void *tracer_describe(uint64_t address, enum unwinder, struct original *) __attribute__((visibility("hidden")));
 
 _Static_assert(sizeof(struct relocated_shape) == 20 && sizeof(struct relocated_area) == 88, "relocated code");

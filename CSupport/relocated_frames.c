@@ -15,9 +15,9 @@ enum { SP = 31, SCRATCH = 0, RETURN = 96, INSTRUCTION = 4 };
 
 static struct frame_rules rules(uint64_t address, enum unwinder unwinder, const struct original *original) {
     struct frame_rules rules = {.address = address, .bytes = INSTRUCTION, .return_column = RETURN, .is_signal_frame = 1};
-    // libgcc distinguishes frames by their CFA, less one if what it has passed is a signal frame (uw_identify_context), and both this one and
-    // the function's are reached from one: so the CFA is a word lower than the stack pointer that is given beside it. libunwind goes by the
-    // CFA alone for a stack pointer, whatever is given (dwarf/Gparser.c, apply_reg_state), and does not compare it.
+    // libgcc distinguishes frames by their CFA, less one if what it has passed is a signal frame (uw_identify_context), and both this one
+    // and the function's are reached from one: so the CFA is a word lower than the stack pointer that is given beside it. libunwind goes by
+    // the CFA alone for a stack pointer, whatever is given (dwarf/Gparser.c, apply_reg_state), and does not compare it.
     int above = original->pushed - (unwinder == UNWINDER_GCC ? 8 : 0);
     tracer_add_rule(&rules, DW_CFA_def_cfa_sf);
     tracer_add_rule(&rules, SP);

@@ -1,7 +1,7 @@
 // Functions by which unwinders ask the loader for descriptions of code: _dl_find_object (glibc elf/dl-find_object.c; libgcc of gcc 12
 // and later, libunwind of LLVM), or dl_iterate_phdr (before; libunwind). Both are called through slots. The slots of libunwind lead
-// here, and where functions are patched those of libgcc too: the same answers, and others for relocated instructions and, to libunwind, for labels.
-// Also called from signal handlers.
+// here, and where functions are patched those of libgcc too: the same answers, and others for relocated instructions and, to libunwind, for
+// labels. Also called from signal handlers.
 #include "layout.h"
 
 /// struct dl_find_object of <dlfcn.h>, as it is on both architectures.
@@ -91,8 +91,8 @@ static int each(struct module_info *module, uint64_t size, void *data) {
 }
 
 /// The address that they ask for is in the first words of what they give their callback: of libgcc (struct unw_eh_callback_data) and nongnu
-/// libunwind (struct dwarf_callback_data) it is the first one, of LLVM's (dl_iterate_cb_data) the third. Whichever word is one in relocated instructions
-/// or of a label; if it were another one, their callback would not find its address in the segment that it is shown. After
+/// libunwind (struct dwarf_callback_data) it is the first one, of LLVM's (dl_iterate_cb_data) the third. Whichever word is one in relocated
+/// instructions or of a label; if it were another one, their callback would not find its address in the segment that it is shown. After
 /// libgcc's is a null pointer, the base for relative addresses, and after nongnu libunwind's one to what it is going to fill in.
 static int iterate(module_callback callback, void *data, enum unwinder unwinder) {
     const uint64_t *words = data;

@@ -406,7 +406,8 @@
     add x\list, x\scratch, x\list, lsl #3
 .endm
 
-// The record that a call takes, in x9, and the label of its return address, in x10; x16 = thread. Elsewhere when it is not as simple as that.
+// The record that a call takes, in x9, and the label of its return address, in x10; x16 = thread. Elsewhere when it is not as simple as
+// that.
 .macro FIND_RECORD variant, far
     THREAD x16, \far
     TLS ldr x9, [x16, #THREAD_TOP]
@@ -1436,7 +1437,8 @@ tracer_loader_event:
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
 
-// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer, \second).
+// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer,
+// \second).
 .macro SLOW_FUNCTION function, second
     CONFINED w16, x16
     cbz w16, .Lheard\@

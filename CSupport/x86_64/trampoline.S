@@ -1025,8 +1025,8 @@ tracer_special\variant:
     .globl tracer_code_begin
     .hidden tracer_code_begin
 tracer_code_begin:
-// In the order of tracer_trampolines (processor.h). Only what is used is made writable. Two that one process may use share no page, since the
-// second may be made writable while the first runs: those of slots and of patched functions, with a filter or without.
+// In the order of tracer_trampolines (processor.h). Only what is used is made writable. Two that one process may use share no page, since
+// the second may be made writable while the first runs: those of slots and of patched functions, with a filter or without.
 TRAMPOLINE , 0, 0
 TRAMPOLINE _filtered, 1, 0
 TRAMPOLINE _patched, 0, 1
@@ -1382,7 +1382,8 @@ tracer_signal_return:
     syscall
     .size tracer_signal_return, . - tracer_signal_return
 
-// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer, \second).
+// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer,
+// \second).
 .macro SLOW_FUNCTION function, second
     cmpl $0, tracer_confined(%rip)
     je .Lheard\@
@@ -1581,7 +1582,8 @@ tracer_instrumented_exit:
     je .Linstrumented_passed
     jmp .Linstrumented_suppressed
 .Linstrumented_tail:
-    // The last thing that it does, a jump: then its own return address is on top, and of all that is below there its frame is the outermost.
+    // The last thing that it does, a jump: then its own return address is on top, and of all that is below there its frame is the
+    // outermost.
     cmpq (%rsp), %rsi
     jne .Linstrumented_suppressed
     IS_INSTRUMENTED .Linstrumented_suppressed

@@ -10,7 +10,8 @@ public enum Tactic: UInt8, CaseIterable, Sendable {
 
 public enum Reason: UInt8, CaseIterable, Sendable {
     case no, entryPoint, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
-        fallsInto, frameAtEntry, signalReturn, notRelocatable, endsOpen, tooFar, hiddenTargets, jumpedInto, loader, agent, otherArchitecture,
+        fallsInto, frameAtEntry, signalReturn, notRelocatable, endsOpen, tooFar, hiddenTargets, jumpedInto, loader, agent,
+        otherArchitecture,
         returnsInto, generatedCaller, askedByCallee
 
     /// One sentence.

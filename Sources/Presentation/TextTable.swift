@@ -30,8 +30,8 @@ package struct TextTable {
         return [style.dim(line(header, widths))] + cut.indices.map { line(alike.contains($0) ? rows[$0] : cut[$0], widths) }
     }
 
-    /// True if lines are no longer than `width` columns, rows can be distinguished by their texts, and names have `least` columns or all they
-    /// need.
+    /// True if lines are no longer than `width` columns, rows can be distinguished by their texts, and names have `least` columns or all
+    /// they need.
     package func isReadable(within width: Int, least: Int) -> Bool {
         let widths = widths(within: width)
         let needed = ofNames.map { column in min(least, rows.map { $0[column].count }.max() ?? 0) - widths[column] }.max() ?? 0

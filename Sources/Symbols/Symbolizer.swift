@@ -76,7 +76,8 @@ package final class Symbolizer {
 
     package func hasDebugInformation(of module: ModuleIdentity) -> Bool { entry(module)?.debugInformation != nil }
 
-    /// Functions, mangled where DWARF has that, which the compiler has put into the one that holds `address` (as linked), there: innermost first.
+    /// Functions, mangled where DWARF has that, which the compiler has put into the one that holds `address` (as linked), there: innermost
+    /// first.
     package func inlined(at address: UInt64, in module: ModuleIdentity) -> [String] {
         entry(module)?.debugInformation?.inlined(at: address) ?? []
     }

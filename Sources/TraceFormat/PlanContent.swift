@@ -126,7 +126,9 @@ public struct PlanContent {
     @inline(__always) public func fixup(of function: plan_function, _ k: Int) -> plan_fixup {
         ((start + Int(header.pointee.fixups)).assumingMemoryBound(to: plan_fixup.self) + Int(function.fixup))[k]
     }
-    public func relocatedCode(of function: plan_function) -> UnsafeRawPointer { start + Int(header.pointee.bytes) + Int(function.relocated) }
+    public func relocatedCode(of function: plan_function) -> UnsafeRawPointer {
+        start + Int(header.pointee.bytes) + Int(function.relocated)
+    }
     public func instruction(of function: plan_function, _ k: Int) -> plan_instruction {
         (relocatedCode(of: function) + Int(function.relocated_count)).loadUnaligned(
             fromByteOffset: k &* MemoryLayout<plan_instruction>.size, as: plan_instruction.self)

@@ -71,7 +71,8 @@ package struct AddressSpace {
     }
 }
 
-/// The part of an agent library's image that holds labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/reserved.h).
+/// The part of an agent library's image that holds labels, which recorded calls return to, and stubs (docs/trampoline.md,
+/// CSupport/reserved.h).
 struct ReservedArea {
     let range: Range<UInt64>
     let mapping: AddressSpace.Mapping

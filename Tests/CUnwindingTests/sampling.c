@@ -39,7 +39,8 @@ static void gather(struct gathered *all, struct perf_event_mmap_page *ring, uint
         copy = malloc(header.size);
         for (size_t n = 0; n < header.size; n++) ((uint8_t *)copy)[n] = data[(tail + n) % bytes];
         tail += header.size;
-        if (all->count == all->capacity) all->entries = realloc(all->entries, (all->capacity = 2 * all->capacity + 64) * sizeof *all->entries);
+        if (all->count == all->capacity)
+            all->entries = realloc(all->entries, (all->capacity = 2 * all->capacity + 64) * sizeof *all->entries);
         // sample_id_all: TID, TIME at the end; of a sample itself IP, TID, TIME.
         uint64_t ns =
             header.type == PERF_RECORD_SAMPLE ? *(uint64_t *)((uint8_t *)copy + 24) : *(uint64_t *)((uint8_t *)copy + header.size - 8);

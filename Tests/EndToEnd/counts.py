@@ -12,8 +12,8 @@ import harness
 from functions import Case
 from harness import Failed
 
-# Reports when the first bytes of its functions are those of its file again. Each thread goes through all of them, over and over, in an order
-# of its own, and checks what they return.
+# Reports when the first bytes of its functions are those of its file again. Each thread goes through all of them, over and over, in an
+# order of its own, and checks what they return.
 MANY = r"""
 #define _GNU_SOURCE
 #include <elf.h>

@@ -318,8 +318,9 @@ def emulate(architecture, cpu, root):
     static one: it lives in the environment that the program will have, LD_PRELOAD included."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     newer = os.path.join(cache, "tracer/qemu", f"qemu-{architecture}")  # scripts/setup: where the system's is too old
-    # Its addresses are the program's alone, as without an emulator: else what the emulator maps for itself lies between the program's modules
-    # and near them, more of it on a busy machine, so that they are out of reach of each other and no address space is left beside them.
+    # Its addresses are the program's alone, as without an emulator: else what the emulator maps for itself lies between the program's
+    # modules and near them, more of it on a busy machine, so that they are out of reach of each other and no address space is left beside
+    # them.
     own_addresses = hex(8 * GIGABYTE)
     EMULATOR[:] = [os.environ.get("QEMU") or (newer if os.access(newer, os.X_OK) else f"qemu-{architecture}-static"),
                    "-cpu", cpu, "-R", own_addresses, "-L", root]

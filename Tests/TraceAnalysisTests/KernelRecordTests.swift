@@ -32,7 +32,8 @@ import TraceTesting
         #expect(fault.isMajor && fault.path == "/usr/lib/a.so" && fault.offset == 4096 && fault.at == 1_000_600)
         let waits = try #require(records.waits[4712])
         #expect(
-            waits[0].systemCall == 0 && waits[0].arguments == [5, 6] && waits[0].kernelFunction == "pipe_read" && waits[0].object == "pipe:[77]")
+            waits[0].systemCall == 0 && waits[0].arguments == [5, 6] && waits[0].kernelFunction == "pipe_read"
+                && waits[0].object == "pipe:[77]")
         #expect(waits[1].systemCall == nil && waits[1].kernelFunction == "")
         let descriptors = records.descriptors
         #expect(descriptors.map { $0.number } == [7, -1] && descriptors[0].object == "socket:[78]" && descriptors[0].peer == "socket:[79]")

@@ -145,11 +145,13 @@ import TraceTesting
             #expect(table.contains("hidden.c:3") == hasDebugInformation)
             #expect(json.contains("\"file\": \"\(directory)/hidden.c\", \"line\": 3") == hasDebugInformation)
             #expect(json.contains("\"file\": null, \"line\": null"))
-            let hintCount = table.components(separatedBy: "no lines for libhidden.so: their debug information (DWARF) was not found").count - 1
+            let hintCount =
+                table.components(separatedBy: "no lines for libhidden.so: their debug information (DWARF) was not found").count - 1
             #expect(hintCount == (hasDebugInformation ? 0 : 1))
             let without = FunctionLocations([made.trace], lines: false)
             #expect(
-                !made.summary.table(made.trace, by: .name, top: 0, locations: without, style: TextStyle(isColoured: false)).contains("source"))
+                !made.summary.table(made.trace, by: .name, top: 0, locations: without, style: TextStyle(isColoured: false)).contains(
+                    "source"))
             #expect(!ReportOutput(made.trace, made.summary, without).json.text().contains("\"line\""))
         }
     }

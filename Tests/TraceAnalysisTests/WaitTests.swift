@@ -583,7 +583,8 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 builder.exit(main, 16, at: start + 13_000_100)
                 builder.switches([(start + 1100, 4711, waits), (start + 13_000_000, 4711, runs)])
                 if !object.isEmpty || systemCall != 0 {
-                    builder.foundWaiting(4711, at: start + 11_000_000, systemCall: systemCall, (5, 0), kernelFunction: kernelFunction, object: object)
+                    builder.foundWaiting(
+                        4711, at: start + 11_000_000, systemCall: systemCall, (5, 0), kernelFunction: kernelFunction, object: object)
                 }
             }
             return try #require(try search(builder).waits.first)
@@ -608,7 +609,8 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                     builder.complete(main, function, from: start + at, to: start + end, object: descriptor)
                     if function == 16 { builder.switches([(start + at + 10, 4711, waits), (start + end - 10, 4711, runs)]) }
                 }
-                builder.foundWaiting(4711, at: start + 11_000_000, systemCall: 0, (5, 0), kernelFunction: "folio_wait_bit_common", object: "/x/data")
+                builder.foundWaiting(
+                    4711, at: start + 11_000_000, systemCall: 0, (5, 0), kernelFunction: "folio_wait_bit_common", object: "/x/data")
             }
             return try search(builder).waits.sorted { $0.begin < $1.begin }.map { "\($0.kind) \($0.object ?? "")" }
         }

@@ -53,7 +53,8 @@ extension TraceBuilder {
     }
 
     public mutating func foundWaiting(
-        _ tid: UInt32, at ns: UInt64, systemCall: Int32, _ arguments: (UInt64, UInt64) = (0, 0), kernelFunction: String = "", object: String = ""
+        _ tid: UInt32, at ns: UInt64, systemCall: Int32, _ arguments: (UInt64, UInt64) = (0, 0), kernelFunction: String = "",
+        object: String = ""
     ) {
         var record = trace_wait_record()
         record.ns = ns

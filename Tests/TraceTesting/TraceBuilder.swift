@@ -94,8 +94,7 @@ public struct TraceBuilder: Sendable {
     /// - Parameters:
     ///   - tid: nil: the thread's own
     ///   - pointer: nil: as older agents wrote it
-    public mutating func threadBegin(_ thread: Int, tid: UInt32? = nil, at ticks: UInt64, cpuTime: UInt64 = 0, pointer: UInt64? = nil)
-    {
+    public mutating func threadBegin(_ thread: Int, tid: UInt32? = nil, at ticks: UInt64, cpuTime: UInt64 = 0, pointer: UInt64? = nil) {
         let life = trace_thread_record(record: trace_record(), thread: UInt32(thread), tid: tid ?? threads[thread].tid, ticks: ticks)
         let begin = trace_thread_begin_record(thread: life, cpu_ns: cpuTime)
         if let pointer {

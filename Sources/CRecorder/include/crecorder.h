@@ -74,7 +74,8 @@ void recorder_await(int one, int other, const struct timespec *timeout);
 /// than 5.3.
 int recorder_open_process(pid_t pid);
 
-/// 0 while its parent has not waited for the process. Then 1, and wait(2)'s status word; or -1 when the kernel cannot report it (before 6.15).
+/// 0 while its parent has not waited for the process. Then 1, and wait(2)'s status word; or -1 when the kernel cannot report it (before
+/// 6.15).
 int recorder_process_end(int process, int *status);
 
 /// Returns 1 if no_new_privs is set, else 0: set-user-ID bits then do nothing.

@@ -47,59 +47,59 @@ enum { PLAN_OPTION_TRAPS = 1 };
 
 enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN_TRAP, PLAN_TACTICS };
 
-// The plan of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its relocated instructions do what they did,
-// and go on at `resume`.
+// The plan of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its relocated instructions do what they
+// did, and go on at `resume`.
 struct plan_function {
-    uint32_t address;         // relative to base
+    uint32_t address; // relative to base
     uint32_t byte_count;
-    uint32_t names;           // offset in names: name_count texts, each with a zero after it; the first is shown
-    uint32_t relocated;           // offset in bytes: relocated_count of code, then instruction_count of plan_instruction
-    uint32_t fixup;           // its first one
-    uint32_t landing;         // jump2: address of the five bytes of padding that hold the long jump, relative to base
+    uint32_t names; // offset in names: name_count texts, each with a zero after it; the first is shown
+    uint32_t relocated; // offset in bytes: relocated_count of code, then instruction_count of plan_instruction
+    uint32_t fixup; // its first one
+    uint32_t landing; // jump2: address of the five bytes of padding that hold the long jump, relative to base
     uint8_t tactic;
-    uint8_t reason;           // why the tactic is PLAN_NONE
+    uint8_t reason; // why the tactic is PLAN_NONE
     uint8_t name_count;
-    uint8_t patch;            // 4 after an endbr64; 9 after that and a call of __fentry__
+    uint8_t patch; // 4 after an endbr64; 9 after that and a call of __fentry__
     uint8_t replaced;
-    uint8_t resume;           // offset from its address
+    uint8_t resume; // offset from its address
     uint8_t relocated_count;
-    uint8_t instruction_count;     // 0: its instructions stand as the originals do, from `patch` on
+    uint8_t instruction_count; // 0: its instructions stand as the originals do, from `patch` on
     uint8_t fixup_count;
-    uint8_t flags;            // PLAN_FUNCTION_…
-    uint8_t original[6];      // the bytes that are overwritten
+    uint8_t flags; // PLAN_FUNCTION_…
+    uint8_t original[6]; // the bytes that are overwritten
     uint8_t landing_original[5];
-    uint8_t linked;           // offset in the relocated instructions from which its call's return address is set (stack or x30); 0: no call
+    uint8_t linked; // offset in the relocated instructions from which its call's return address is set (stack or x30); 0: no call
     uint16_t unused;
 };
 
 enum {
-    PLAN_FUNCTION_SIGNED = 1,   // aarch64: paciasp stands before the patch, so x30 is signed there
-    PLAN_FUNCTION_RELOCATED_END = 2,// the relocated instructions go on nowhere: the last one leaves the function
-    PLAN_FUNCTION_LEAF = 4,     // it runs no code but its own
+    PLAN_FUNCTION_SIGNED = 1, // aarch64: paciasp stands before the patch, so x30 is signed there
+    PLAN_FUNCTION_RELOCATED_END = 2, // the relocated instructions go on nowhere: the last one leaves the function
+    PLAN_FUNCTION_LEAF = 4, // it runs no code but its own
     PLAN_FUNCTION_RESOLVER = 8, // the loader calls it while modules are relocated, at the start before the agent is there
 };
 
 // A name's key, a uint32_t: enough for the agent to see that the name is not one that it treats specially.
-#define PLAN_NAME_HASH 0x3fffffffu        /* the lowest bits of DT_GNU_HASH's hash */
-#define PLAN_NAME_OF_RUNTIME 0x40000000u  /* begins with "_dl_", or with "__", but not as what compilers make for static objects */
+#define PLAN_NAME_HASH 0x3fffffffu /* the lowest bits of DT_GNU_HASH's hash */
+#define PLAN_NAME_OF_RUNTIME 0x40000000u /* begins with "_dl_", or with "__", but not as what compilers make for static objects */
 #define PLAN_NAME_OF_CONTEXTS 0x80000000u /* has "jmp" or "context" in it, small or capital */
 
 // One original instruction and its copy, which begins at `relocated` among the relocated instructions and ends where the next begins.
 struct plan_instruction {
-    uint8_t relocated;            // from the first byte of the relocated instructions
-    uint8_t original;         // from the function's address
+    uint8_t relocated; // from the first byte of the relocated instructions
+    uint8_t original; // from the function's address
 };
 
 // A word of the relocated instructions that depends on where they lie. `target` is relative to base.
 enum plan_fixup_kind {
-    PLAN_RELATIVE32,   // 32 bits: target less the address of the relocated instructions + end
-    PLAN_LOW32,        // the lower half of target's address
-    PLAN_HIGH32,       // the upper half
-    PLAN_BRANCH26,     // aarch64: b, bl
-    PLAN_PAGE21,       // adrp: target's page less that of the relocated instructions + offset
-    PLAN_LOW12,        // add: target's offset in its page
-    PLAN_LOAD12_4,     // ldr of 4 bytes: the same, by four
-    PLAN_LOAD12_8,     // and of 8
+    PLAN_RELATIVE32, // 32 bits: target less the address of the relocated instructions + end
+    PLAN_LOW32, // the lower half of target's address
+    PLAN_HIGH32, // the upper half
+    PLAN_BRANCH26, // aarch64: b, bl
+    PLAN_PAGE21, // adrp: target's page less that of the relocated instructions + offset
+    PLAN_LOW12, // add: target's offset in its page
+    PLAN_LOAD12_4, // ldr of 4 bytes: the same, by four
+    PLAN_LOAD12_8, // and of 8
     PLAN_FIXUP_KINDS
 };
 struct plan_fixup {

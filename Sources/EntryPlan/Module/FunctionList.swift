@@ -51,7 +51,8 @@ struct FunctionList {
                 Name(
                     address: symbol.address, byteCount: symbol.byteCount,
                     rank: SymbolRank.of(text, isNoType: isNoType, isResolver: isResolver, isLocal: symbol.isLocal, isWeak: symbol.isWeak),
-                    isResolver: isResolver, isBareSymbol: isNoType && symbol.byteCount == 0, text: isResolver ? resolverNames.add(text) : text))
+                    isResolver: isResolver, isBareSymbol: isNoType && symbol.byteCount == 0,
+                    text: isResolver ? resolverNames.add(text) : text))
         }
         found.sort { a, b in
             if (a.address, a.rank) != (b.address, b.rank) { return (a.address, a.rank) < (b.address, b.rank) }

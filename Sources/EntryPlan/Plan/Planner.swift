@@ -385,7 +385,9 @@ struct Planner {
             let beyond = patch + wanted - count
             if beyond > 0 { // padding must follow
                 let free = padding(after: index)
-                if !relocated.isEnded || (usedPadding[index] ?? 0) > 0 || Int(free.upperBound - free.lowerBound) < beyond { why = .tooShort }
+                if !relocated.isEnded || (usedPadding[index] ?? 0) > 0 || Int(free.upperBound - free.lowerBound) < beyond {
+                    why = .tooShort
+                }
             }
             why = why ?? reason(index, patch: patch, count: wanted)
             if why == nil, relocated.reason != .no { why = relocated.reason }

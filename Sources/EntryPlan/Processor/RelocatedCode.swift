@@ -31,7 +31,8 @@ struct RelocatedCode {
 }
 
 extension RelocatedCode {
-    /// Returns where its instructions come from, as bytes of plan_instruction. Empty: each is as far after `patch` as its copy from the start.
+    /// Returns where its instructions come from, as bytes of plan_instruction. Empty: each is as far after `patch` as its copy from the
+    /// start.
     func originals(patch: Int) -> [UInt8] {
         guard let last = instructions.last else { return [] }
         let isSame = instructions.allSatisfy { $0.from - patch == $0.to } && !(isEnded && bytes.count - last.to > resume - last.from)

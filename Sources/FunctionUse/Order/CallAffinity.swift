@@ -1,6 +1,6 @@
 // Functions that call each other, next to each other: from the most called on, each joins the one that calls it most, as long as both
-// together stay small (Ottoni and Maher, "Optimizing Function Placement for Large-Scale Data-Center Applications", CGO 2017). The groups then
-// stand by how often a byte of theirs is called.
+// together stay small (Ottoni and Maher, "Optimizing Function Placement for Large-Scale Data-Center Applications", CGO 2017). The groups
+// then stand by how often a byte of theirs is called.
 
 package struct CallAffinity {
     package struct Function {

@@ -1,5 +1,5 @@
-// Two builds of one program, launched alternately without the agent: first warm, then from disk. A launch that is timed is only timed, since
-// whoever counts takes time, too.
+// Two builds of one program, launched alternately without the agent: first warm, then from disk. A launch that is timed is only timed,
+// since whoever counts takes time, too.
 import Glibc
 import Presentation
 import Statistics

@@ -11,7 +11,8 @@ package enum HistoryExport {
         let entry = series.entry
         func nanoseconds(_ value: Double) -> JSON { .unsigned(UInt64(max(value, 0).rounded())) }
         return [
-            ("time", .string(UTC(seconds: entry.time).text)), ("series", .unsigned(UInt64(entry.id ?? 0))), ("host", .string(entry.hostname)),
+            ("time", .string(UTC(seconds: entry.time).text)), ("series", .unsigned(UInt64(entry.id ?? 0))),
+            ("host", .string(entry.hostname)),
             ("machine", .string(entry.cpu)), ("program", .string(entry.program)), ("command", .string(entry.command)),
             ("build", .string(entry.build)), ("revision", .string(entry.commit)), ("settings", .string(entry.settings)),
             ("ready", .string(entry.ready)), ("runs", .unsigned(UInt64(entry.runs))), ("disturbed", .unsigned(UInt64(entry.disturbed))),

@@ -71,7 +71,8 @@ enum LaunchReader {
             tracerTime: NanosecondCount(timeline.tracerTime.count))
         profile.items = timeline.items.map { item in
             var node = CallNode(
-                .init(.item, module: item.registration.stageText, name: item.registration.name), count: 1, total: NanosecondCount(item.own.count))
+                .init(.item, module: item.registration.stageText, name: item.registration.name), count: 1,
+                total: NanosecondCount(item.own.count))
             node.hiddenCalls = Int(item.calls)
             return node
         }

@@ -135,7 +135,9 @@ package struct KernelHistory {
                 guard earlyLooks < Self.mostEarlyLooks, process.earlyLook + Self.betweenEarlyLooks <= now else { continue }
                 earlyLooks += 1
                 process.earlyLook = now
-                if let snapshot = WaitSnapshot(pid: process.pid, tid: thread.tid), !snapshot.object.isEmpty { process.image.add(snapshot, storage) }
+                if let snapshot = WaitSnapshot(pid: process.pid, tid: thread.tid), !snapshot.object.isEmpty {
+                    process.image.add(snapshot, storage)
+                }
                 continue
             }
             looks += 1

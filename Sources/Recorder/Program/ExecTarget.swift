@@ -40,7 +40,8 @@ extension ExecTarget {
         case .elf(ExecTarget.ownArchitecture, _): self.init(path: file.path, leadingArguments: [name])
         case .elf(let elfMachine, _):
             throw .cannotRun(
-                "\(file.path) is for another CPU architecture (\(ExecTarget.architectureName(elfMachine))), not \(ExecTarget.ownArchitectureName)")
+                "\(file.path) is for another CPU architecture (\(ExecTarget.architectureName(elfMachine))), not \(ExecTarget.ownArchitectureName)"
+            )
         case .damaged(let reason): throw .cannotRun("\(file.path) cannot be executed: \(reason)")
         case .script, .text: throw .cannotRun("\(file.path) is a script: name its interpreter, and give it the script as an argument")
         case .elf32, .elfOtherByteOrder, .unknown:
@@ -80,7 +81,8 @@ extension ExecTarget {
         case .elf(let elfMachine, let loader):
             guard elfMachine == ownArchitecture else {
                 throw .cannotRun(
-                    "\(subject) is for another CPU architecture (\(architectureName(elfMachine))); this tracer traces \(ownArchitectureName) programs")
+                    "\(subject) is for another CPU architecture (\(architectureName(elfMachine))); this tracer traces \(ownArchitectureName) programs"
+                )
             }
             guard let loader else {
                 guard !isLoader(file.path) else { return }

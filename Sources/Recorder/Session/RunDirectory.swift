@@ -142,8 +142,8 @@ package enum EndedTrace {
         return hasEnded(header, written: info.st_mtim.tv_sec)
     }
 
-    /// A trace whose process counts elsewhere is taken to have ended when this many seconds have passed since it was written: nobody here can
-    /// say it.
+    /// A trace whose process counts elsewhere is taken to have ended when this many seconds have passed since it was written: nobody here
+    /// can say it.
     private static let silence = 3600
 
     static func hasEnded(_ header: trace_file_header, written: Int) -> Bool {

@@ -1,6 +1,7 @@
 // The format of callgrind: https://valgrind.org/docs/manual/cl-format.html. It is a graph, not a tree: what one function
 // did below all its callers, and what each call from one function to another took. Names are written once and then
-// called by number. Source files are not known, which callgrind_annotate wants to be given. A call inside the same call (recursion) counts, but its time is in the outer one's already.
+// called by number. Source files are not known, which callgrind_annotate wants to be given. A call inside the same call (recursion) counts,
+// but its time is in the outer one's already.
 
 struct CallgrindExport {
     private struct Arc: Hashable {

@@ -28,7 +28,8 @@ package struct ReplayText {
     private mutating func caption(_ function: UInt32) -> Caption {
         if let caption = captions[function] { return caption }
         let name = table.name(of: function), shown = short[name.name]
-        let caption = Caption(name: Array(shown.utf8), hasParameters: shown.hasSuffix(")"), module: Array(style.dim(" [\(name.module)]").utf8))
+        let caption = Caption(
+            name: Array(shown.utf8), hasParameters: shown.hasSuffix(")"), module: Array(style.dim(" [\(name.module)]").utf8))
         captions[function] = caption
         return caption
     }

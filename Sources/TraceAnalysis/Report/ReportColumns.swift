@@ -31,7 +31,9 @@ struct ReportColumns {
             }
             let marks = figures.contains("p50_ns")
             return TextTable(
-                rows.map { FunctionRow(figures: $0, locations: locations, whole: whole, short: { short[$0] }, isMarked: marks && $0.isSkewed) },
+                rows.map {
+                    FunctionRow(figures: $0, locations: locations, whole: whole, short: { short[$0] }, isMarked: marks && $0.isSkewed)
+                },
                 columns)
         }
         // Figures give way before names are cut to where they say nothing.

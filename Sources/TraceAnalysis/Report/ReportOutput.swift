@@ -44,7 +44,9 @@ extension ReportOutput: Record {
         Member("threads", \.summary.threads)
         Member("modules", \.ownCodes)
         Member("functions", "rows, by falling self time") { output in
-            output.summary.functions(by: .selfTime).map { FunctionRow(figures: $0, locations: output.locations, whole: output.summary.span) }
+            output.summary.functions(by: .selfTime).map {
+                FunctionRow(figures: $0, locations: output.locations, whole: output.summary.span)
+            }
         }
         Member("calls", \.summary.calls)
         Member("processes", "parents before their children", \.processes)
@@ -85,8 +87,10 @@ extension RunProcess: Record {
         Member("dropped", "calls that could not be written", \.dropped)
         Member("in_calls_ns", "time in recorded calls, of all threads", \.inCalls).column("in calls") { column(readable($0.inCalls)) }
         Member("duration_ns", "from its first recorded moment to its last", \.duration).column("time") { column(readable($0.duration)) }
-        Member("status", "as a shell reports it: exit status, or 128 + signal; null when nobody saw it who could write it down", \.exitStatus)
-            .column("status") { $0.exitStatus.map { String($0) } ?? ($0.isUnfinished ? "-" : "?") }
+        Member(
+            "status", "as a shell reports it: exit status, or 128 + signal; null when nobody saw it who could write it down", \.exitStatus
+        )
+        .column("status") { $0.exitStatus.map { String($0) } ?? ($0.isUnfinished ? "-" : "?") }
         Member("is_finished", "the trace was closed") { !$0.isUnfinished }
         Member("images", "the programs that the process was, one after the other", \.images)
     }

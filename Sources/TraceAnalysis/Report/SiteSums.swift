@@ -204,7 +204,8 @@ package struct SiteReport: Sendable {
             for number in 1..<max(sink.keys.count, 1) {
                 var key = sink.keys[number]
                 let row = Int(key.row)
-                let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(sink.unknownFunctions[row - table.rowCount])
+                let function =
+                    row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(sink.unknownFunctions[row - table.rowCount])
                 if let pattern, !pattern.matches(name: function.name, symbol: function.symbol, module: function.module) { continue }
                 var site = CallSite.unknown
                 if key.address != 0 {

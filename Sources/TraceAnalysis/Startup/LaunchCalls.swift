@@ -81,7 +81,8 @@ package enum LaunchCalls {
     }
 }
 
-/// Rows are function ids plus one; lazy initializers are counted down from the highest number. A frame's tag is the number of its path plus one; 0: not of interest.
+/// Rows are function ids plus one; lazy initializers are counted down from the highest number. A frame's tag is the number of its path plus
+/// one; 0: not of interest.
 private struct LaunchSink: CallSink {
     struct Sum {
         var parent: UInt32

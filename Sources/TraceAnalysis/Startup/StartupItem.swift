@@ -68,7 +68,8 @@ package struct StartupItem: Sendable {
             let free = max(thread.free, stageBegin)
             items.append(
                 StartupItem(
-                    registration: registration, tid: context.tid(span.thread), isOnMain: span.thread == mainThread, start: clock.since(span.begin),
+                    registration: registration, tid: context.tid(span.thread), isOnMain: span.thread == mainThread,
+                    start: clock.since(span.begin),
                     total: total, own: total, calls: span.calls, recording: Nanoseconds(0), isOver: isOver,
                     wait: last.flatMap { $0.end > free ? ($0.name, clock.wall(free, $0.end)) : nil }))
             thread.free = span.begin

@@ -35,7 +35,8 @@ extension StartupTimeline {
             if item.total.count > item.own.count + item.own.count / 10 { facts.append("total \(readable(item.total))") }
             lines.append(
                 "  " + time(item.own) + "  " + ofWhole(item.own) + "  " + item.registration.stageText + "  "
-                    + rightFilled(item.registration.name, facts.isEmpty ? 0 : width) + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
+                    + rightFilled(item.registration.name, facts.isEmpty ? 0 : width)
+                    + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
         }
         if items.count > shown.count { lines.append(style.dim(leftFilled("", 23) + "\(grouped(UInt64(items.count - shown.count))) more")) }
         return lines

@@ -226,7 +226,8 @@ package struct StartupTimeline: Sendable {
         let records = context.trace.metadata.start
         if let running = runs.last(where: { !$0.isOver && !$0.isFinalizer }) {
             let location = "in \(running.name.name)\(running.name.sourceLocation.map { " (\($0))" } ?? "") of \(running.name.module)"
-            return records.phase(.exit) == nil ? "\(location), a constructor that never returned" : "exit was called \(location), a constructor"
+            return records.phase(.exit) == nil
+                ? "\(location), a constructor that never returned" : "exit was called \(location), a constructor"
         }
         if let returned = records.phase(.mainReturned) {
             return "main returned after \(readable(context.clock.since(returned.usage.ticks)))"

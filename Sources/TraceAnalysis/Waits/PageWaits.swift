@@ -86,6 +86,8 @@ package struct PageTotals: Sendable {
         count = pages.count
         duration = pages.reduce(0) { $0 &+ ($1.duration ?? 0) }
         symbols = []
-        for symbol in pages.sorted(by: { $0.offset < $1.offset }).compactMap(\.symbol) where symbols.last != symbol { symbols.append(symbol) }
+        for symbol in pages.sorted(by: { $0.offset < $1.offset }).compactMap(\.symbol) where symbols.last != symbol {
+            symbols.append(symbol)
+        }
     }
 }

@@ -166,7 +166,9 @@ extension WaitSearch {
 
     // MARK: - Who
 
-    private static func note(_ acts: [PeerAct], _ descriptors: [PeerDescriptor], of index: Int, in process: Int, _ processes: inout [WaitSearch]) {
+    private static func note(
+        _ acts: [PeerAct], _ descriptors: [PeerDescriptor], of index: Int, in process: Int, _ processes: inout [WaitSearch]
+    ) {
         let search = processes[process], wait = search.waits[index], own = search.threads[wait.thread].thread
         let begin = search.monotonic(wait.begin), end = search.monotonic(wait.end)
         // The last that had begun: what came before it was there already, or had the thread run in between.

@@ -351,7 +351,8 @@ struct PageTotalsRow {
     fileprivate var file: String? { totals.path.isEmpty ? nil : totals.path }
     fileprivate var symbols: String {
         let symbols = totals.symbols
-        return symbols.isEmpty ? "-" : symbols.prefix(3).joined(separator: ", ") + (symbols.count > 3 ? " and \(symbols.count - 3) more" : "")
+        return symbols.isEmpty
+            ? "-" : symbols.prefix(3).joined(separator: ", ") + (symbols.count > 3 ? " and \(symbols.count - 3) more" : "")
     }
 }
 

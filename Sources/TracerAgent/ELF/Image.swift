@@ -315,7 +315,8 @@ struct Image: BitwiseCopyable {
     }
 }
 
-/// The names of functions and variables that a module refers to and does not define, as its relocations have them; or those of its slots alone.
+/// The names of functions and variables that a module refers to and does not define, as its relocations have them; or those of its slots
+/// alone.
 struct OutsideNames {
     private let image: UnsafePointer<Image>
     private let ofSlots: Bool

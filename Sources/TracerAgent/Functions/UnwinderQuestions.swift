@@ -1,6 +1,6 @@
 // Unwinders ask the loader for descriptions of code, through slots of their own, which lead to ours: where functions are patched they
-// learn of relocated instructions what they stand for (CSupport/relocated_code.h), and libunwind always has descriptions of labels that it can use
-// (CSupport/label_frames.c).
+// learn of relocated instructions what they stand for (CSupport/relocated_code.h), and libunwind always has descriptions of labels that it
+// can use (CSupport/label_frames.c).
 import CSupport
 
 enum UnwinderQuestions {

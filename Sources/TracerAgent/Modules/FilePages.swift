@@ -7,9 +7,9 @@ import CSupport
 
 enum FilePages {
     /// A private mapping, readable alone, of what the file has where `block` is: whole pages of one segment of the module. Its pages are
-    /// there. nil: it cannot be done (an older kernel, a file that was cut, a module whose first page is not as in its file), or would unlock
-    /// what is locked: MREMAP_DONTUNMAP does so with the whole mapping that it takes a page of, and moving over a block with that block.
-    /// For a moment the module's first page is as in the file: nothing that has been replaced may be in it.
+    /// there. nil: it cannot be done (an older kernel, a file that was cut, a module whose first page is not as in its file), or would
+    /// unlock what is locked: MREMAP_DONTUNMAP does so with the whole mapping that it takes a page of, and moving over a block with that
+    /// block. For a moment the module's first page is as in the file: nothing that has been replaced may be in it.
     static func map(_ block: Range<UInt64>, of image: Image) -> UnsafeMutableRawPointer? {
         let page = Memory.pageBytes, first = image.low & ~(UInt64(page) &- 1), byteCount = Int(block.upperBound &- block.lowerBound)
         guard let from = offset(of: first, in: image), let to = offset(of: block.lowerBound, in: image), to >= from else { return nil }

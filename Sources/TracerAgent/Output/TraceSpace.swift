@@ -18,8 +18,8 @@ enum TraceSpace {
     nonisolated(unsafe) private static var isEnding = false
     /// False: this kernel has no MADV_POPULATE_WRITE (Linux 5.14), and pages are allocated by fallocate(2).
     nonisolated(unsafe) private static var populates = true
-    /// False: an emulator of user programs (qemu, valgrind). It takes any advice, does not know what mremap(2) does with an old size of 0, and
-    /// knows threads only as libc makes them.
+    /// False: an emulator of user programs (qemu, valgrind). It takes any advice, does not know what mremap(2) does with an old size of 0,
+    /// and knows threads only as libc makes them.
     nonisolated(unsafe) private(set) static var isRealKernel = true
     /// True if something that may come back was lacking when space was last asked for: memory, tasks, a full table of files. The next
     /// `patience` requests are refused.

@@ -71,7 +71,9 @@ enum LoaderHook {
     /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
     /// island after the code of the loader: what is left of the last page of its segment belongs to nobody.
     static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
-        guard loaderHook != 0, loaderHook & 3 == 0, let words = UnsafeMutablePointer<UInt32>(bitPattern: UInt(loaderHook)) else { return false }
+        guard loaderHook != 0, loaderHook & 3 == 0, let words = UnsafeMutablePointer<UInt32>(bitPattern: UInt(loaderHook)) else {
+            return false
+        }
         let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
         let first = words[0] == bti ? 1 : 0
         if words[first] != ret { return false }

@@ -81,7 +81,9 @@ enum EntryPatch {
     /// Returns true if the module has the instruction that the plan says.
     static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
         let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
-        guard address & 3 == 0, function.replaced == 4, image.pointee.isCode(address), image.pointee.isCode(address &+ 3) else { return false }
+        guard address & 3 == 0, function.replaced == 4, image.pointee.isCode(address), image.pointee.isCode(address &+ 3) else {
+            return false
+        }
         let bytes = function.original
         return image.pointee.word32(address) == UInt32(bytes.0) | UInt32(bytes.1) &<< 8 | UInt32(bytes.2) &<< 16 | UInt32(bytes.3) &<< 24
     }

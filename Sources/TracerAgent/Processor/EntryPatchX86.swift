@@ -20,8 +20,8 @@ enum EntryPatch {
         address.storeBytes(of: distance &>> 24 | 0xcccc_cc18_63ff_4100, toByteOffset: 8, as: UInt64.self)
     }
 
-    /// Writes the relocated instructions, with their references resolved against `base`; only the jump back if nothing was relocated. False: one does not
-    /// reach.
+    /// Writes the relocated instructions, with their references resolved against `base`; only the jump back if nothing was relocated.
+    /// False: one does not reach.
     static func writeRelocated(at address: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
         if function.relocated_count == 0 {
             writeJump(at: address, to: base &+ UInt64(function.address) &+ UInt64(function.resume))

@@ -1,8 +1,8 @@
 #if arch(x86_64)
 import CSupport
 
-/// Finds out whether a function reads its return slot: its instructions are gone through from the first to the last one, with the distance of the
-/// stack pointer from there (Intel SDM volume 2, appendix A). What stands after a return or a jump has the frame of the whole.
+/// Finds out whether a function reads its return slot: its instructions are gone through from the first to the last one, with the distance
+/// of the stack pointer from there (Intel SDM volume 2, appendix A). What stands after a return or a jump has the frame of the whole.
 enum ReturnReading {
     static func isIn(_ entry: UInt64, _ byteCount: UInt64, _ image: UnsafePointer<Image>) -> Bool {
         if !image.pointee.isReadable(entry, byteCount) { return false }

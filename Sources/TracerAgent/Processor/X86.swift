@@ -125,7 +125,8 @@ enum ProcedureLinkage {
     static func fixup(of resolver: UInt64, in loader: UnsafePointer<Image>) -> UInt64? {
         // movq 16(%rbx), %rsi; movq 8(%rbx), %rdi; call _dl_fixup: within the longest way to save registers.
         for address in resolver..<(resolver &+ 256) where loader.pointee.word32(address) == 0x1073_8b48 {
-            guard loader.pointee.word32(address &+ 4) == 0x087b_8b48, let opcode = loader.pointee.word32(address &+ 8), opcode & 0xff == 0xe8,
+            guard loader.pointee.word32(address &+ 4) == 0x087b_8b48, let opcode = loader.pointee.word32(address &+ 8),
+                opcode & 0xff == 0xe8,
                 let distance = loader.pointee.word32(address &+ 9)
             else { continue }
             let target = address &+ 13 &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance)))

@@ -1,6 +1,7 @@
 #if arch(x86_64)
 
-/// A ModRM operand (Intel SDM volume 2, 2.1.5): a register, or memory at a distance from one. As many bytes can be read as it has, seven at most.
+/// A ModRM operand (Intel SDM volume 2, 2.1.5): a register, or memory at a distance from one. As many bytes can be read as it has, seven at
+/// most.
 struct X86Operand {
     private(set) var register = 0 // the other operand, with REX.R, or more of the opcode
     private(set) var base = -1 // base register, of memory; -1: none, or an index is added

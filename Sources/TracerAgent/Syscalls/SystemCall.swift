@@ -82,8 +82,8 @@ enum Memory {
     static func fetch(_ address: UnsafeMutableRawPointer, _ byteCount: Int) -> Int {
         SystemCall.call(SystemCall.madvise, bits(address), byteCount, Advice.populateRead)
     }
-    /// False: some of these pages are locked (mlock(2)), of which MADV_COLD says EINVAL (mm/madvise.c, can_madv_lru_vma), or this kernel does
-    /// not know that.
+    /// False: some of these pages are locked (mlock(2)), of which MADV_COLD says EINVAL (mm/madvise.c, can_madv_lru_vma), or this kernel
+    /// does not know that.
     static func isSurelyNotLocked(_ address: UInt64, _ byteCount: Int) -> Bool {
         SystemCall.call(SystemCall.madvise, Int(bitPattern: UInt(address)), byteCount, Advice.cold) == 0
     }

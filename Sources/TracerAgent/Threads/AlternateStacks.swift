@@ -1,7 +1,8 @@
 // Frames on a stack that is not the thread's own: a signal stack, a coroutine, a stack that is copied away and back.
 // Below-or-above proves nothing between two stacks, and such frames end in any order. So each has a record apart, and
-// while one is open the thread is in alternate-stack mode: a record that is no frame's is its top, and the end of every call names its frame (RESUME). The
-// trampolines do that by themselves (CSupport/*/trampoline.S, from "Frames on other stacks are open"): they take records from
+// while one is open the thread is in alternate-stack mode: a record that is no frame's is its top, and the end of every call names its
+// frame (RESUME). The trampolines do that by themselves (CSupport/*/trampoline.S, from "Frames on other stacks are open"): they take
+// records from
 // `ready` and put them back. While they do, `busy` is set, and a signal handler's calls come here and leave `ready` alone.
 import CSupport
 import CTraceLayout

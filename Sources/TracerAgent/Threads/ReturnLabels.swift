@@ -36,7 +36,8 @@ enum ReturnLabels {
         let end = areaStart &+ blockCount &* blockBytes &- UInt64(LABEL_BLOCK_CODE)
         if !servesPatched || LABEL_KINDS == 1 { return kind == .slot ? (areaStart, end) : (end, end) }
         let patched =
-            areaStart &+ (blockCount == 1 ? UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : UInt64(LABEL_LIBRARY_SLOT_BLOCKS) &* blockBytes)
+            areaStart
+            &+ (blockCount == 1 ? UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : UInt64(LABEL_LIBRARY_SLOT_BLOCKS) &* blockBytes)
         return kind == .patched ? (patched, end) : blockCount == 1 ? (areaStart, patched) : (areaStart, patched &- UInt64(LABEL_BLOCK_CODE))
     }
     /// The address itself, or, where that is after the labels of a block, the beginning of the next one.

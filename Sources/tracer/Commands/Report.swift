@@ -119,7 +119,8 @@ struct Report: ParsableCommand {
         } else {
             try output.write(
                 summary.table(
-                    trace, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, locations: locations,
+                    trace, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style,
+                    locations: locations,
                     style: output.style))
         }
         try output.finish()
@@ -201,7 +202,8 @@ struct Report: ParsableCommand {
         } else {
             try output.write(
                 whole.summary.table(
-                    root, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, locations: locations,
+                    root, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style,
+                    locations: locations,
                     headline: whole.headline, style: output.style))
         }
         try output.finish()

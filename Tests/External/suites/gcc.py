@@ -12,9 +12,11 @@ from sources import clean
 from trial import Suite, Test, Unavailable
 
 WITHIN = r"(gcc/testsuite/(?:gcc\.dg|g\+\+\.dg|c-c\+\+-common)/.*|(?:libgomp|libitm)/.*\.(?:[chC]|cc|map))$"
-# Suites have thousands of programs: all that have to do with stacks, threads, exceptions and calls through pointers are taken, and one in `every` of the others.
+# Suites have thousands of programs: all that have to do with stacks, threads, exceptions and calls through pointers are taken, and one in
+# `every` of the others.
 WHOLE = r"/(stackalign|tls|eh|coroutines)/|cleanup|nest|tramp|jmp|nonlocal|thread|sig[^n]|apply|va-?arg|alloca|unwind|split|tail-?call|sibcall|ifunc|thunk|constructor|backtrace|cxa|instrument"
-# Tests that run gdb, need profiles of an earlier run or modules, or report errors by a runtime of their own (the suite sanitizers has those).
+# Tests that run gdb, need profiles of an earlier run or modules, or report errors by a runtime of their own (the suite sanitizers has
+# those).
 OMITTED = r"/(guality|asan|hwasan|tsan|ubsan|gcov|modules|tree-prof|debug)/"
 
 

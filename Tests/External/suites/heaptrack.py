@@ -32,7 +32,8 @@ PROGRAMS = {
 }
 PRINTED = r"s/0x[0-9a-f]+([0-9a-f]{3})\b/…\1/g; s/ \([0-9]+\/s\)//; /^(total runtime|peak RSS|reading file|Debuggee)/d"
 NO_SLOTS = ("cc1",)  # heaptrack's walk over its symbols does not end
-# Recordings are interpreted with other load addresses: heaptrack_interpret looks addresses up among its own modules, too, and those must not lie where the program's do.
+# Recordings are interpreted with other load addresses: heaptrack_interpret looks addresses up among its own modules, too, and those must
+# not lie where the program's do.
 SCRIPT = """setarch -R heaptrack -r -o {tmp}/found "$@" > {tmp}/said 2>&1 || { status=$?; cat {tmp}/said >&2; exit $status; }
 zstd -dc {tmp}/found.raw.zst | /usr/lib/heaptrack/libexec/heaptrack_interpret > {tmp}/data
 heaptrack_print -l 1 {tmp}/data | sed -E '""" + PRINTED + "'"

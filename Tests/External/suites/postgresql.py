@@ -12,7 +12,8 @@ HOME = f"/usr/lib/postgresql/{VERSION}"
 DRIVERS = HOME + "/lib/pgxs/src/test"
 # Some tests call C functions that only they need, or those of two modules that are installed.
 MODULES = ("refint", "autoinc")
-# Hundreds of processes have a trace each: the regression tests run in parts, each with as many of the schedule's groups as have at most this many tests.
+# Hundreds of processes have a trace each: the regression tests run in parts, each with as many of the schedule's groups as have at most
+# this many tests.
 MOST = 60
 # Tests that other groups need to have run first, by the schedule's own comments.
 BEFORE = ("test_setup", "create_index", "create_misc", "create_view", "create_am")

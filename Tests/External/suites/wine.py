@@ -9,7 +9,8 @@ from trial import Suite, Test, Unavailable
 
 PYTHON, WINE, HEADERS, COMPILER = "/usr/bin/python3", "/usr/lib/wine/wine64", "/usr/include/wine/wine", "x86_64-w64-mingw32-gcc"
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
-# Files of tests that ask the system for something: processes, threads, memory, exceptions, handles. Others compare strings, up to two million times, or take minutes (kernel32's file).
+# Files of tests that ask the system for something: processes, threads, memory, exceptions, handles. Others compare strings, up to two
+# million times, or take minutes (kernel32's file).
 MODULES = {
     "ntdll": "change env error exception file info om pipe port reg sync thread threadpool time virtual wow64".split(),
     "kernel32": "change console debugger environ fiber heap loader mailslot module pipe process sync thread time timer toolhelp virtual".split(),

@@ -73,8 +73,8 @@ enum ProcessBirth {
         return youngest > now ? nil : (now &- youngest, oldest &- youngest)
     }
 
-    /// The number in a field, counted from 1, of a file of one line, or the sum of some fields. What stands up to the last `mark` counts as two fields:
-    /// a program's name in parentheses may hold anything.
+    /// The number in a field, counted from 1, of a file of one line, or the sum of some fields. What stands up to the last `mark` counts as
+    /// two fields: a program's name in parentheses may hold anything.
     private static func field(_ path: StaticString, _ wanted: Int, after mark: UInt8, count fields: Int = 1) -> UInt64? {
         let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
         if failed(descriptor) { return nil }

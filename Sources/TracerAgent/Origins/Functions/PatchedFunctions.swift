@@ -10,8 +10,8 @@ enum PatchedFunctions {
     /// Variables.minimumSize.
     nonisolated(unsafe) static var minimumSize = Variables.minimumSize.standard
 
-    /// Area of a module, by its index. `code` holds its stubs and relocated instructions, and is never given back: the module may be loaded again
-    /// at the same address.
+    /// Area of a module, by its index. `code` holds its stubs and relocated instructions, and is never given back: the module may be loaded
+    /// again at the same address.
     private struct Area: BitwiseCopyable {
         var code: UInt64 = 0 // 0: none
         var codeBytes: UInt64 = 0
@@ -182,7 +182,8 @@ enum PatchedFunctions {
             function.pointee.byte_count < minimumSize && UInt32(function.pointee.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0
         }
         func bytes(_ function: plan_function) -> UInt64 {
-            (EntryPatch.stubBytes(function) &+ EntryPatch.relocatedBytes(function) &+ EntryPatch.alignment &- 1) & ~(EntryPatch.alignment &- 1)
+            (EntryPatch.stubBytes(function) &+ EntryPatch.relocatedBytes(function) &+ EntryPatch.alignment &- 1)
+                & ~(EntryPatch.alignment &- 1)
         }
         @inline(never) private func matches(_ function: UnsafePointer<plan_function>, _ choice: Choice) -> Bool {
             let address = plan.header.pointee.base &+ UInt64(function.pointee.address)
@@ -350,8 +351,8 @@ enum PatchedFunctions {
         return true
     }
 
-    /// A function whose calls have an object has a record of its own, and a number from the beginning, since its name is known now. It stays
-    /// with the special entry, and is recorded however often it is called.
+    /// A function whose calls have an object has a record of its own, and a number from the beginning, since its name is known now. It
+    /// stays with the special entry, and is recorded however often it is called.
     @inline(never) private static func nameIfObject(
         _ hook: UnsafeMutablePointer<function_hook>, _ work: Work, _ function: UnsafePointer<plan_function>,
         _ keys: UnsafePointer<UInt32>, _ module: UnsafeMutablePointer<Module>
@@ -382,7 +383,8 @@ enum PatchedFunctions {
         Memory.populate(address, Int(filled))
         var area = Area(
             code: start, codeBytes: codeBytes, used: work.codeBytes, hooks: start &+ codeBytes,
-            describedFrom: start &+ codeBytes &+ hookBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled), base: work.base)
+            describedFrom: start &+ codeBytes &+ hookBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled),
+            base: work.base)
         if CalledFunctions.areWanted {
             let byteCount = Int(work.count) &* MemoryLayout<ReplacedBytes>.stride
             area.replaced = Memory.pages(byteCount)?.bindMemory(to: ReplacedBytes.self, capacity: Int(work.count))

@@ -1,5 +1,5 @@
-// A module's plan as the cache has it. Its names, two thirds of a large plan, are read when somebody asks for one: who records all functions of a
-// module needs a few at most, of functions that may be special, and most modules have none of these.
+// A module's plan as the cache has it. Its names, two thirds of a large plan, are read when somebody asks for one: who records all
+// functions of a module needs a few at most, of functions that may be special, and most modules have none of these.
 import CSupport
 import CTraceLayout
 

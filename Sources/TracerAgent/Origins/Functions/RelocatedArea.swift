@@ -1,5 +1,5 @@
-// Description of an area's stubs and relocated instructions for unwinders (CSupport/relocated_code.h): where each function's first bytes were, and how
-// the copy differs from them. It lies after the hooks.
+// Description of an area's stubs and relocated instructions for unwinders (CSupport/relocated_code.h): where each function's first bytes
+// were, and how the copy differs from them. It lies after the hooks.
 import CSupport
 import CTraceLayout
 
@@ -46,7 +46,8 @@ struct RelocatedArea {
                 let instructions = $0.assumingMemoryBound(to: relocated_instruction.self)
                 for k in 0..<Int(function.instruction_count) {
                     let instruction = plan.instruction(of: function, k)
-                    instructions[k] = relocated_instruction(relocated: instruction.relocated, original: instruction.original &- function.patch)
+                    instructions[k] = relocated_instruction(
+                        relocated: instruction.relocated, original: instruction.original &- function.patch)
                 }
             }
             area.pointee.shape_count &+= 1

@@ -241,7 +241,9 @@ struct Rebinder {
         if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
         var policy = FunctionHome.policy(namedPolicy, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
         if policy == .none { return nil }
-        if policy == .unwinderQuery { return UnwinderQuestions.findObject(target, for: withUnsafePointer(to: &module.pointee.image) { $0 }) }
+        if policy == .unwinderQuery {
+            return UnwinderQuestions.findObject(target, for: withUnsafePointer(to: &module.pointee.image) { $0 })
+        }
         if policy == .instrumentation { return NameFilter.leavesSlots ? nil : InstrumentedFunctions.entry(name, calledBy: module) }
         // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
         if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { policy = .entryOnly }
