@@ -1,6 +1,7 @@
 // The command line. This file holds the root and how every command ends.
 import ArgumentParser
 import CTraceLayout
+import Presentation
 @preconcurrency import Glibc
 
 @main
@@ -9,19 +10,41 @@ struct Tracer: ParsableCommand {
         commandName: "tracer",
         abstract: "Records the calls of a program with exact times, and reads the traces.",
         version: "tracer \(TRACER_VERSION) (\(sourceCommit))",
-        subcommands: [
-            Record.self, Startup.self, Plan.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Waits.self, Threads.self,
-            Samples.self, Libs.self, CoverageCommand.self, Order.self, ExportCommand.self,
-            Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self,
-            Clean.self,
-            Dump.self, Schema.self,
+        subcommands: [Schema.self], // not shown
+        groupedSubcommands: [
+            CommandGroup(name: "Record", subcommands: [Record.self, Plan.self, Info.self, Clean.self]),
+            CommandGroup(
+                name: "Look",
+                subcommands: [
+                    Report.self, Tree.self, Callers.self, Replay.self, Waits.self, Threads.self, Samples.self, View.self, Libs.self,
+                    CoverageCommand.self, Dump.self,
+                ]),
+            CommandGroup(name: "Compare", subcommands: [Diff.self]),
+            CommandGroup(name: "Export", subcommands: [ExportCommand.self, Open.self]),
+            CommandGroup(
+                name: "Start-up lab",
+                subcommands: [
+                    Startup.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Order.self,
+                ]),
         ])
+
+    private static var commandNames: [String] {
+        (configuration.subcommands + configuration.groupedSubcommands.flatMap { $0.subcommands }).map { $0._commandName } + ["help"]
+    }
 
     /// The command that was meant by a word that is none; nil when it is one, or like none.
     private static func misspelt(_ word: String) -> String? {
-        let names = configuration.subcommands.map { $0._commandName } + ["help"]
-        if word.hasPrefix("-") || names.contains(word) { return nil }
-        return names.map { ($0.editDistance(to: word), $0) }.filter { $0.0 <= max(2, word.count / 3) }.min { $0 < $1 }?.1
+        if word.hasPrefix("-") || commandNames.contains(word) { return nil }
+        return commandNames.map { ($0.editDistance(to: word), $0) }.filter { $0.0 <= max(2, word.count / 3) }.min { $0 < $1 }?.1
+    }
+
+    /// The words of the command line when they are traces, or runs, alone, as in `tracer a.trace b.trace`; nil otherwise.
+    private static var commandLineWithoutCommand: [String]? {
+        let words = Array(CommandLine.arguments.dropFirst())
+        guard let first = words.first, !commandNames.contains(first),
+            words.allSatisfy({ !$0.hasPrefix("-") && ($0.hasSuffix(".trace") || $0.contains("/")) && access($0, F_OK) == 0 })
+        else { return nil }
+        return words
     }
 
     /// ArgumentParser's account of a usage error, which is the error, help for the option, a usage text and where there is more.
@@ -42,6 +65,12 @@ struct Tracer: ParsableCommand {
         signal(SIGPIPE, SIG_DFL) // `| head` ends us quietly even when our parent ignores the signal
         if let word = CommandLine.arguments.dropFirst().first, let known = misspelt(word) {
             complain("no command \"\(word)\"; did you mean \(known)? tracer --help lists them")
+            Glibc.exit(2)
+        }
+        if let words = commandLineWithoutCommand {
+            complain(
+                "\(words[0]) is a trace, not a command: tracer \(words.count == 2 ? "diff" : "report") \(words.map(shellWord).joined(separator: " "))"
+            )
             Glibc.exit(2)
         }
         do {

@@ -635,7 +635,7 @@ def a_call_of_dlopen_shows_its_file_in_every_view(settings, directory, environme
     expected = {("dlopen(outer.so)",), ("dlopen(outer.so)", "dlopen(inner.so)"), ("dlopen(other.so)",), ("dlopen",)}
     if folded != expected:
         raise Failed(f"folded: {folded}, expected {expected}")
-    tree = re.findall(r"(\d+) +(dlopen\S*) ", text("tree", path, "--min", "0"))
+    tree = re.findall(r"(\d+) +(dlopen\S*) ", text("tree", path, "--min-share", "0"))
     if sorted(tree) != sorted([("1", "dlopen(outer.so)"), ("1", "dlopen(inner.so)"), ("1", "dlopen(other.so)"), ("3", "dlopen")]):
         raise Failed(f"tree: {tree}")
     page = os.path.join(directory.path, "page.html")

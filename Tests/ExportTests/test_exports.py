@@ -289,7 +289,7 @@ class Perfetto(ExportTest):
     def test_waits_have_a_lane_and_an_arrow_from_the_waker(self):
         if not kernel_reports():
             self.skipTest("the kernel does not report switches here")
-        waits = json.loads(tracer("waits", "--json", "--limit", "0", Traces.waiting).stdout)["waits"]
+        waits = json.loads(tracer("waits", "--json", "--top", "0", Traces.waiting).stdout)["waits"]
         lanes, arrows, wrong = self.query(
             self.export("perfetto", Traces.waiting),
             """select thread.tid as tid, slice.name as kind, slice.ts as ts, slice.dur as ns from slice join thread_track on thread_track.id = slice.track_id

@@ -178,7 +178,7 @@ class Outputs(unittest.TestCase):
 
     def test_lines(self):
         self.check("replay", "replay", "one.trace", "--json", by_line=True)
-        self.check("dump", "dump", "one.trace", "--json-lines", by_line=True)
+        self.check("dump", "dump", "one.trace", "--json", by_line=True)
 
     def test_start(self):
         self.check("startup", "startup", "one.trace", "--json")

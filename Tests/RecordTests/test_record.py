@@ -205,6 +205,11 @@ class Transparency(RecordTest):
             "TRACER_MAXDEPTH": "3", "TRACER_MINMS": ".5", "TRACER_INCLUDE": "a*:b", "TRACER_EXCLUDE": "c", "TRACER_MAXSIZE": "64M",
             "TRACER_MODE": "ring", "TRACER_CHILDREN": "off", "TRACER_CACHE": "off", "TRACER_START": "off"})
 
+    def test_the_shortest_call_takes_units(self):
+        for text, milliseconds in (("20us", "0.020000"), ("1.5ms", "1.500000"), ("2s", "2000.000000"), ("0.5", "0.5")):
+            done = self.record("--quiet", "--min-ms", text, "env")
+            self.assertIn("TRACER_MINMS=" + milliseconds, done.stdout.decode().splitlines())
+
     def test_session_names_the_parent_of_the_program(self):
         done = self.record("sh", "-c", "echo $PPID $(echo $TRACER_SESSION | cut -d- -f2)")
         first, second = done.stdout.split()

@@ -56,7 +56,7 @@ private func run(_ arguments: [String], environment: [String: String] = [:], in 
 @Suite(.enabled(if: access(tool, X_OK) == 0, "the tool is not built"))
 struct CommandTests {
     static let readers = [
-        ["report"], ["report", "--json"], ["tree"], ["replay"], ["info"], ["info", "--json"], ["dump"], ["dump", "--json-lines"],
+        ["report"], ["report", "--json"], ["tree"], ["replay"], ["info"], ["info", "--json"], ["dump"], ["dump", "--json"],
     ]
     private let good = TemporaryFile(program(seed: 1, events: 500, wordsPerChunk: 40).bytes())
 
@@ -265,6 +265,45 @@ struct CommandTests {
         }
     }
 
+    @Test func aTraceWithoutACommandIsToldWhichCommandReadsIt() throws {
+        #expect(try run(good.path).errors == "tracer: \(good.path) is a trace, not a command: tracer report \(good.path)\n")
+        let two = try run(good.path, good.path)
+        #expect(two.status == 2)
+        #expect(two.errors == "tracer: \(good.path) is a trace, not a command: tracer diff \(good.path) \(good.path)\n")
+    }
+
+    @Test func optionsForTheSameThingHaveTheSameNameAndTheOldNamesWork() throws {
+        let file = growing()
+        func same(_ one: [String], _ other: [String]) throws {
+            let (first, second) = (try run(one), try run(other))
+            #expect(first.status == 0, "\(one): \(first.errors)")
+            #expect(first.output != "" && first.output == second.output, "\(one), \(other)")
+        }
+        try same(["tree", file.path, "--min-share", "30%"], ["tree", file.path, "--min", "30%"])
+        try same(["callers", file.path, "a", "--min-share", "30"], ["callers", file.path, "a", "--min", "30%"])
+        try same(["dump", file.path, "--json"], ["dump", file.path, "--json-lines"])
+        try same(["waits", file.path, "--top", "1"], ["waits", file.path, "--limit", "1"])
+        let main = try run("callers", file.path, "a", "--thread", "main")
+        #expect(main.status == 0 && main.output != "")
+        #expect(try run("callers", file.path, "a", "--thread", "nobody").errors.contains("no thread \"nobody\""))
+    }
+
+    @Test func theHelpHasCommandsInGroupsAndExamplesThatFitIntoALine() throws {
+        let help = try run("--help").output
+        let groups = help.split(separator: "\n").filter { $0.hasSuffix("SUBCOMMANDS:") }
+        #expect(groups.count == 5, "\(groups)")
+        // A line that begins a command has two spaces before its name.
+        let commands = help.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") && !$0.hasPrefix("  -") }
+            .compactMap { $0.split(separator: " ").first.map(String.init) }.filter { $0 != "See" }
+        #expect(commands.count > 20, "\(commands)")
+        for command in commands {
+            let lines = try run("help", command).output.split(separator: "\n", omittingEmptySubsequences: false)
+            let examples = lines.drop { $0 != "EXAMPLES" }.dropFirst().prefix { !$0.isEmpty }
+            #expect(!examples.isEmpty, "\(command) has examples")
+            for line in examples { #expect(line.hasPrefix("  ") && line.count <= 80, "\(command): \(line)") }
+        }
+    }
+
     @Test func aReplayShowsWhatRanInAWindowWithTheCallsAroundIt() throws {
         let file = TemporaryFile(
             demo { builder, thread in
@@ -278,8 +317,9 @@ struct CommandTests {
         #expect(try lines() == 11)
         #expect(try lines("--from", "3us", "--to", "5.15us") == 4) // main, and three of a: the last had begun
         #expect(try lines("--from=50%") == 6)
-        #expect(try lines("--to", "0.000001", "--limit", "5") == 2)
-        #expect(try lines("--from", "3us", "--limit", "2") == 3) // and that there is more
+        #expect(try lines("--to", "0.000001", "--top", "5") == 2)
+        #expect(try lines("--from", "3us", "--top", "2") == 3) // and that there is more
+        #expect(try lines("--from", "3us", "--limit", "2") == 3) // the option's old name
         let nothing = try run("replay", file.path, "--from=10.5us", "--to=11us")
         #expect(nothing.status == 1) // it is after the end
         let gap = TemporaryFile(
@@ -307,6 +347,15 @@ struct CommandTests {
                 }
                 builder.exit(thread, 1, at: start + 10_000)
             }.bytes())
+    }
+
+    @Test func callersAndDiffTakeAWindowOfTime() throws {
+        let file = growing()
+        let part = try run("callers", file.path, "a", "--from", "3us", "--to", "50%")
+        #expect(part.status == 0)
+        #expect(part.output != (try run("callers", file.path, "a").output))
+        let difference = try run("diff", file.path, file.path, "--around", "a", "--slowest", "2", "--json")
+        #expect(difference.status == 0, "\(difference.errors)")
     }
 
     @Test(arguments: [["report"], ["tree"], ["export", "--format=csv", "-o", "-"], ["replay"]])

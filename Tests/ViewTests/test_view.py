@@ -626,7 +626,7 @@ class StatesTest(PageTest):
         found = self.hovered("condition ", f"pthread_cond_wait({address})")
         self.assertRegex(found[2], rf"\nwoken by pthread_cond_signal of waits/{other}, ran .* after it")
         # The same is said by tracer waits.
-        printed = subprocess.run([TOOL, "waits", "--limit", "0", self.trace], check=True, capture_output=True, text=True, timeout=LIMIT).stdout
+        printed = subprocess.run([TOOL, "waits", "--top", "0", self.trace], check=True, capture_output=True, text=True, timeout=LIMIT).stdout
         for line in found[2].splitlines()[1:]:
             self.assertTrue(line in printed or line.startswith("one of "), line)
 

@@ -41,7 +41,7 @@ extension DumpedEvent {
     }
 }
 
-/// A line of `tracer dump --json-lines`, with what only the trace knows of the event already looked up: there are millions of lines.
+/// A line of `tracer dump --json`, with what only the trace knows of the event already looked up: there are millions of lines.
 package struct DumpedLine: Record {
     fileprivate var event: DumpedEvent
     fileprivate var time: Nanoseconds

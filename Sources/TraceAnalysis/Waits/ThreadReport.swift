@@ -31,7 +31,7 @@ package struct ThreadReport {
         self.window = window
         processes = traces.map { trace in
             let search = WaitSearch(trace, workers: workers, progress: progress)
-            let threads = search.threads.indices.filter { choice.isThread?(search.threads[$0]) ?? true }
+            let threads = search.threads.indices.filter { search.isChosen(thread: $0, choice) }
             return Process(
                 search: search, threads: threads, whole: threads.map { ThreadTimes(search, $0, in: trace.window) },
                 stages: hasStages && window == nil ? Self.stages(search, threads) : [])

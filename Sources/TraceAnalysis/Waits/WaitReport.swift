@@ -7,12 +7,12 @@ package struct WaitChoice: Sendable {
     /// Shorter ones are not reported.
     package var least: Nanoseconds?
     package var kind: WaitKind?
-    /// Selects threads by name or number; nil: all.
-    package var isThread: (@Sendable (ThreadStates) -> Bool)?
-    package init(least: Nanoseconds? = nil, kind: WaitKind? = nil, isThread: (@Sendable (ThreadStates) -> Bool)? = nil) {
+    /// nil: all threads.
+    package var threads: ThreadPattern?
+    package init(least: Nanoseconds? = nil, kind: WaitKind? = nil, threads: ThreadPattern? = nil) {
         self.least = least
         self.kind = kind
-        self.isThread = isThread
+        self.threads = threads
     }
 }
 
@@ -51,13 +51,13 @@ package struct WaitReport {
         }.sorted { ($0.length, $1.process, $1.wait) > ($1.length, $0.process, $0.wait) }.map { ($0.process, $0.wait) }
         locks = Self.locks(order, processes, explanations)
         pages = processes.map { search in
-            search.pageWaits(symbolizer).filter { choice.isThread?(search.threads[$0.thread]) ?? true && choice.kind ?? .disk == .disk }
+            search.pageWaits(symbolizer).filter { search.isChosen(thread: $0.thread, choice) && choice.kind ?? .disk == .disk }
         }
         minorFaults =
             choice.kind != nil
             ? []
             : processes.enumerated().flatMap { process, search in
-                PageTotals.all(search.minorFaults().filter { choice.isThread?(search.threads[$0.thread]) ?? true }, process: process)
+                PageTotals.all(search.minorFaults().filter { search.isChosen(thread: $0.thread, choice) }, process: process)
             }
     }
 
@@ -105,9 +105,13 @@ package struct WaitReport {
 }
 
 extension WaitSearch {
+    func isChosen(thread: Int, _ choice: WaitChoice) -> Bool {
+        choice.threads?.matches(tid: threads[thread].tid, pid: trace.header.pid, name: threads[thread].name) ?? true
+    }
+
     fileprivate func isChosen(_ index: Int, _ choice: WaitChoice) -> Bool {
         let wait = waits[index]
         return trace.timeScale.nanoseconds(wait.duration) >= choice.least ?? Nanoseconds(0) && wait.kind == choice.kind ?? wait.kind
-            && choice.isThread?(threads[wait.thread]) ?? true
+            && isChosen(thread: wait.thread, choice)
     }
 }

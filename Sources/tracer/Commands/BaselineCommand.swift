@@ -7,7 +7,7 @@ import Presentation
 struct BaselineCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "baseline",
-        abstract: "Measure how a program starts now, as the baseline for tracer check.",
+        abstract: "Measures how a program starts now, as the baseline for tracer check.",
         usage: "tracer baseline [options] -o FILE -- PROGRAM [ARGUMENT …]",
         discussion: """
             The file is a small JSON file that is easy to review: stages with their percentiles, libraries, constructors, \

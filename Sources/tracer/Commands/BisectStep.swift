@@ -6,7 +6,7 @@ import LaunchLab
 struct BisectStep: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bisect-step",
-        abstract: "Build, check, and report to git bisect: 0 good, 1 bad, 125 cannot be tested.",
+        abstract: "Builds, checks, and reports to git bisect: 0 good, 1 bad, 125 cannot be tested.",
         usage: "git bisect run tracer bisect-step --build COMMAND BASELINE -- PROGRAM [ARGUMENT …]",
         discussion: """
             Keep the baseline outside the repository: inside, it would change with the commits. A commit that does not \

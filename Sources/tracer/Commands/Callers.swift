@@ -11,11 +11,14 @@ struct Callers: ParsableCommand {
             function's calls and time that came through that path. The second tree shows what the function calls, from \
             all callers together.
 
-            tracer callers app.trace SQL_exec
-            tracer callers app.trace SQL_exec --correct   also times without the cost of recording
-            tracer callers malloc                         in the newest trace of this directory
-            tracer callers app.trace 'libc.so.6!mem*'
-            tracer callers app.trace lstat64 --sites      the lines it is called from (needs tracer record --call-sites)
+            EXAMPLES
+              tracer callers app.trace SQL_exec
+              # also times without the cost of recording
+              tracer callers app.trace SQL_exec --correct
+              tracer callers malloc   # in the newest trace of this directory
+              tracer callers app.trace 'libc.so.6!mem*'
+              # the lines it is called from (needs tracer record --call-sites)
+              tracer callers app.trace lstat64 --sites
             """)
 
     @Argument(
@@ -25,10 +28,7 @@ struct Callers: ParsableCommand {
     var words: [String]
     @OptionGroup var choice: ProcessChoice
     private var function: String { words[words.count - 1] }
-    @Option(
-        name: .customLong("min"),
-        help: ArgumentHelp("Smallest share of the function's time that gets a line; 0 for all.", valueName: "percent"))
-    var least = Percentage(0.01)
+    @OptionGroup var least: ShareOption
     @Option(help: "Levels of each tree to show; 0 for all.")
     var depth = 0
     @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
@@ -39,6 +39,8 @@ struct Callers: ParsableCommand {
     var json = false
     @Flag(help: "With --sites: the rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
     var csv = false
+    @OptionGroup var threads: ThreadOption
+    @OptionGroup var window: WindowOptions
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
 
@@ -46,14 +48,15 @@ struct Callers: ParsableCommand {
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
         if csv, !sites { throw ValidationError("--csv applies to --sites: a tree has no rows") }
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
+        if sites, threads.thread != nil { throw ValidationError("--thread applies to trees, not to --sites") }
         if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
     }
 
     func run() throws {
-        let files = try choice.open(openRun(Array(words.dropLast())))
+        let files = try window.narrow(choice.open(openRun(Array(words.dropLast()))), least: least.time)
         if sites { return try printSites(files) }
-        let tree = reading(files)
+        let tree = try threads.choose(from: reading(files), in: files)
         let chosen = tree.functions(matching: FunctionPattern(function))
         guard !chosen.isEmpty else {
             throw noCall(in: files, nearest: tree.nearest(to: function))

@@ -5,7 +5,7 @@ import LaunchLab
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Fail when a program starts worse than its baseline allows.",
+        abstract: "Fails when a program starts worse than its baseline allows.",
         usage: "tracer check [options] BASELINE -- PROGRAM [ARGUMENT …]",
         discussion: """
             Exit status 0: within the budgets. 1: over budget; the causes, and the command that accepts the change, are \

@@ -26,10 +26,11 @@ struct Clean: ParsableCommand {
             still being recorded. Runs with names of your own are removed only when you name them here. Asks first, unless \
             --yes or --older-than is given.
 
-            tracer clean
-            tracer clean --older-than 7d
-            tracer clean --dry-run ~/traces
-            tracer clean tracer.make.4711 --yes
+            EXAMPLES
+              tracer clean
+              tracer clean --older-than 7d
+              tracer clean --dry-run ~/traces
+              tracer clean tracer.make.4711 --yes
             """)
 
     @Argument(help: ArgumentHelp("Directories to look in, or runs. Default: this directory.", valueName: "path"), completion: .file())

@@ -18,7 +18,7 @@ struct CoverageCommand: ParsableCommand {
             EXAMPLES
               tracer coverage app-1.trace app-2.trace
               tracer coverage app.trace --lcov out.info && genhtml -o html out.info
-              tracer coverage app.trace --json | jq -r '.functions[] | select(.calls == 0) | .name'
+              tracer coverage app.trace --json | jq '.functions[] | select(.calls == 0)'
             """)
 
     @OptionGroup var trace: TraceArguments

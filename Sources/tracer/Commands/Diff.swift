@@ -13,12 +13,15 @@ struct Diff: ParsableCommand {
             and --after: then medians are compared, and differences within the spread of the runs count as noise. Traces \
             of one tracer record are one run. Exit status 0, whatever the difference.
 
-            tracer diff before.trace after.trace
-            tracer diff before/ after/             each run of the same program several times
-            tracer diff tracer.make.4711 tracer.make.5123 --process 'cc1*'
-            tracer diff --before b1.trace --before b2.trace --after a1.trace --after a2.trace
-            tracer diff before.trace after.trace --html diff.html     a flame graph of both, red slower, blue faster
-            tracer diff before.trace after.trace --correct            also differences without the cost of recording
+            EXAMPLES
+              tracer diff before.trace after.trace
+              tracer diff before/ after/   # each run of the same program several times
+              tracer diff tracer.make.4711 tracer.make.5123 --process 'cc1*'
+              tracer diff --before b1.trace --before b2.trace --after a.trace
+              # a flame graph of both, red slower, blue faster
+              tracer diff before.trace after.trace --html diff.html
+              # also differences without the cost of recording
+              tracer diff before.trace after.trace --correct
             """)
 
     @Argument(
@@ -47,6 +50,8 @@ struct Diff: ParsableCommand {
         completion: .file(extensions: ["html"]))
     var html: String?
     @OptionGroup var choice: ProcessChoice
+    @OptionGroup var window: WindowOptions
+    @OptionGroup var shortest: ShortestCall
     @Flag(help: "Overwrite an existing page.")
     var force = false
     @OptionGroup var names: NameOptions
@@ -64,8 +69,8 @@ struct Diff: ParsableCommand {
     }
 
     func run() throws {
-        let first = try openSet(sides.isEmpty ? before : [sides[0]])
-        let second = try openSet(sides.isEmpty ? after : [sides[1]])
+        let first = try openSet(sides.isEmpty ? before : [sides[0]]).map { try window.narrow($0, least: shortest.least) }
+        let second = try openSet(sides.isEmpty ? after : [sides[1]]).map { try window.narrow($0, least: shortest.least) }
         let doubts = doubts(first.flatMap { $0 }, second.flatMap { $0 })
         for doubt in doubts { complain(doubt) }
         let trees = (

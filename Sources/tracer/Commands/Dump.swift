@@ -10,14 +10,18 @@ struct Dump: ParsableCommand {
         discussion: """
             Columns: offset in the file, thread, seconds since the start, kind, function and the fields of the kind.
 
-            tracer dump app.trace
-            tracer dump app.trace --json-lines
+            EXAMPLES
+              tracer dump app.trace
+              tracer dump app.trace --json
             """)
 
     @OptionGroup var trace: TraceArgument
     @OptionGroup var display: DisplayOptions
 
     @Flag(help: "One JSON object per line, times in ticks and nanoseconds.")
+    var json = false
+    /// The name that --json had before 0.3; it goes with 0.4.
+    @Flag(help: .hidden)
     var jsonLines = false
 
     func run() throws {
@@ -29,8 +33,8 @@ struct Dump: ParsableCommand {
             init(_ output: Output) { self.output = output }
         }
         let box = Box(display.output())
-        try trace.dump(table) { [jsonLines] event in
-            try box.output.line(jsonLines ? event.json(trace, table) : event.line(trace, table))
+        try trace.dump(table) { [isJSON = json || jsonLines] event in
+            try box.output.line(isJSON ? event.json(trace, table) : event.line(trace, table))
         }
         try box.output.finish()
         try finish(trace, ofCalls: false)

@@ -22,6 +22,7 @@ struct ExportCommand: ParsableCommand {
 
             The processes of a run, or several traces, are exported together.
 
+            EXAMPLES
               tracer export app.trace --format perfetto
               tracer export app.trace --format folded -o - | flamegraph.pl > app.svg
               tracer export tracer.make.4711 --format perfetto

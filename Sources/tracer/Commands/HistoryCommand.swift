@@ -8,7 +8,7 @@ import TraceAnalysis
 struct HistoryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "Show the launches kept so far: the trend of each stage, as a table or as a chart.",
+        abstract: "Shows the launches kept so far: the trend of each stage, as a table or as a chart.",
         discussion: """
             tracer launch keeps each series in \(History.standardPath), an SQLite database.
 

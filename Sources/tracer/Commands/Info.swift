@@ -10,9 +10,10 @@ struct Info: ParsableCommand {
             For a run with several processes: who started whom, what they executed, for how long, and the exit status. A \
             status of - means still being recorded, or killed; ? means that only the parent process knows it.
 
-            tracer info app.trace
-            tracer info tracer.make.4711
-            tracer info tracer.make.4711 --process 4720   all about that process
+            EXAMPLES
+              tracer info app.trace
+              tracer info tracer.make.4711
+              tracer info tracer.make.4711 --process 4720   # all about that process
             """)
 
     @OptionGroup var trace: RunArgument

@@ -5,7 +5,7 @@ import TraceAnalysis
 
 struct Launch: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Launch a program many times: percentiles for each stage; or compare two versions and show the causes.",
+        abstract: "Launches a program many times: percentiles for each stage; or compares two versions and shows the causes.",
         usage: """
             tracer launch [options] -- PROGRAM [ARGUMENT …]
             tracer launch [options] --vs 'PROGRAM [ARGUMENT …]' -- PROGRAM [ARGUMENT …]

@@ -11,6 +11,7 @@ struct Open: ParsableCommand {
             Prints an address of ui.perfetto.dev to open in a browser on this machine. The viewer fetches the trace from \
             here; it stays on this machine. Ctrl-C ends.
 
+            EXAMPLES
               tracer open app.trace
             """)
 

@@ -26,7 +26,8 @@ struct Order: ParsableCommand {
             interval.
 
             EXAMPLES
-              tracer order app.trace -o order.txt && cc -ffunction-sections *.c -fuse-ld=lld -Wl,--symbol-ordering-file=order.txt
+              tracer order app.trace -o order.txt
+              cc -ffunction-sections *.c -fuse-ld=lld -Wl,--symbol-ordering-file=order.txt
               tracer order app-*.trace -o order.ld --format ld.bfd-script
               tracer order app.trace --module 'libfoo*' -o order.txt
               tracer order --check --old ./app.old --new ./app -- --serve

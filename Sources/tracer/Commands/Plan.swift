@@ -14,7 +14,7 @@ struct Plan: ParsableCommand {
 
             EXAMPLES
               tracer plan ./app
-              tracer plan ./app --functions 'parse_*'       these functions, one per line
+              tracer plan ./app --functions 'parse_*'   # these functions, one per line
               tracer plan ./app ./libfoo.so --functions 'libfoo.so!*' --json
             """)
 

@@ -5,12 +5,18 @@ import TraceFormat
 
 struct Record: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Start a program under the agent and record its calls.",
+        abstract: "Starts a program under the agent and records its calls.",
         usage: "tracer record [options] [--] PROGRAM [ARGUMENT …]",
         discussion: """
             The program keeps its input, output and exit status (128 + n when signal n ended it). 126 and 127: it \
             could not be traced or started; 2: usage. Each option sets the environment variable named with it; a \
             variable that is already set applies when the option is not given.
+
+            EXAMPLES
+              tracer record -- ./app                   # calls between modules
+              tracer record --functions '*' -- ./app   # every function of the program, too
+              tracer record --min-ms 1ms --max-depth 20 -- ./app
+              tracer record --sample -o app.trace -- ./app --serve
             """)
 
     @Option(
@@ -22,7 +28,7 @@ struct Record: ParsableCommand {
     var force = false
     @Option(help: ArgumentHelp("Record calls only down to this depth. \(Variables.maximumDepth.name).", valueName: "calls"))
     var maxDepth: String?
-    @Option(help: ArgumentHelp("Drop calls shorter than this. \(Variables.minimumTime.name).", valueName: "milliseconds"))
+    @Option(help: ArgumentHelp("Drop calls shorter than this: 0.5 (milliseconds), 20us. \(Variables.minimumTime.name).", valueName: "time"))
     var minMs: String?
     @Option(
         help: ArgumentHelp(
@@ -79,6 +85,13 @@ struct Record: ParsableCommand {
     @Argument(parsing: .captureForPassthrough, help: ArgumentHelp("The program and its arguments.", valueName: "program"))
     var command: [String] = []
 
+    /// "5ms" and "20us" as the number of milliseconds that the agent takes; other text as it is, for the agent's rules to accept or refuse.
+    private static func milliseconds(_ text: String) -> String {
+        guard Double(text) == nil, let length = TimeLength(argument: text) else { return text }
+        let (whole, rest) = length.nanoseconds.count.quotientAndRemainder(dividingBy: 1_000_000)
+        return "\(whole).\(String(1_000_000 + rest).dropFirst())"
+    }
+
     func run() throws {
         var command = command, sample = sample
         if let text = sample, Int(text) == nil, !CommandLine.arguments.contains("--sample=\(text)") {
@@ -103,7 +116,7 @@ struct Record: ParsableCommand {
         options.output = output
         options.replaces = force
         options.maximumDepth = maxDepth
-        options.minimumMilliseconds = minMs
+        options.minimumMilliseconds = minMs.map { Self.milliseconds($0) }
         options.functions = functions
         options.minimumSize = minSize
         options.keepsHot = keepHot

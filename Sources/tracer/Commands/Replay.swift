@@ -10,18 +10,19 @@ struct Replay: ParsableCommand {
         discussion: """
             Columns: seconds since the start of the trace, duration, function indented by its depth, module.
 
-            tracer replay app.trace --thread main --depth 3
-            tracer replay app.trace --from 1.2s --to 1.25s   what ran then, with the enclosing calls
-            tracer replay app.trace --around handle_request --slowest 3
-            tracer replay app.trace --json | jq 'select(.duration_ns > 1e6)'
+            EXAMPLES
+              tracer replay app.trace --thread main --depth 3
+              # what ran then, with the enclosing calls
+              tracer replay app.trace --from 1.2s --to 1.25s
+              tracer replay app.trace --around handle_request --slowest 3
+              tracer replay app.trace --json | jq 'select(.duration_ns > 1e6)'
             """)
 
     @OptionGroup var trace: TraceArgument
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
 
-    @Option(help: ArgumentHelp("Only this thread.", valueName: "main|TID|NAME"))
-    var thread: String?
+    @OptionGroup var threads: ThreadOption
 
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
@@ -32,18 +33,17 @@ struct Replay: ParsableCommand {
     @Option(help: "Levels of the tree to show; 0 for all.")
     var depth = 0
 
-    @Option(help: "Lines to show; 0 for all.")
-    var limit = 0
+    @OptionGroup var rows: RowOption
+    private var limit: Int { rows.count ?? 0 }
 
     func validate() throws {
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
-        if limit < 0 { throw ValidationError("--limit takes 0 (all) or a number of lines") }
     }
 
     func run() throws {
         let trace = try window.narrow(trace.open(), least: shortest.least)
         let table = FunctionNames(trace.metadata)
-        let threads = try selected(trace)
+        let chosen = try selected(trace)
         let end = TraceEnd(trace)
         let shown = trace.window, hull = shown.hull, isWhole = shown.isWhole
         final class Box { // escaping closures may not capture an inout
@@ -55,16 +55,16 @@ struct Replay: ParsableCommand {
         }
         let output = display.output()
         let box = Box(output, ReplayText(trace, table, until: end, names: names.style, output.style))
-        for thread in threads {
+        for thread in chosen {
             if limit > 0, box.lineCount >= limit { break }
-            let heading = threads.count > 1 && !json ? box.output.style.bold("thread \(thread.tid) \(thread.name)") : nil
+            let heading = chosen.count > 1 && !json ? box.output.style.bold("thread \(thread.tid) \(thread.name)") : nil
             if isWhole, let heading { try box.output.line(heading) }
             let linesBefore = box.lineCount
             var moment = 0 // index in the window; the next is set off by "--", as grep sets off the next match
             try trace.replay(
                 thread: thread.index, until: end, deepest: depth, limit: limit == 0 || !isWhole ? 0 : limit - box.lineCount,
                 table
-            ) { [limit, json] line in
+            ) { [limit = rows.count ?? 0, json] line in
                 if !isWhole {
                     if line.start.raw >= hull.upperBound { return false }
                     if !shown.touches(line.start.raw, (line.end?.time ?? line.start).raw) { return true }
@@ -85,7 +85,7 @@ struct Replay: ParsableCommand {
         }
         if !isWhole, box.lineCount == 0, !json { try box.output.line(box.output.style.dim("no recorded call was running then")) }
         if limit > 0, box.lineCount >= limit, !json {
-            try box.output.line(box.output.style.dim("… stopped after \(limit) lines: --limit 0"))
+            try box.output.line(box.output.style.dim("… stopped after \(limit) lines: --top 0"))
         }
         if !json, !trace.losses.isEmpty {
             try box.output.line(box.output.style.alarm("not in this list: \(trace.losses.joined(separator: ", "))"))
@@ -96,14 +96,9 @@ struct Replay: ParsableCommand {
 
     private func selected(_ trace: TraceFile) throws -> [TraceFile.ThreadID] {
         let all = trace.threads.sorted { ($0.tid == trace.header.pid ? 0 : 1, $0.index) < ($1.tid == trace.header.pid ? 0 : 1, $1.index) }
-        guard let thread else { return all }
-        let chosen = all.filter {
-            String($0.tid) == thread || $0.name == thread || thread == "main" && $0.tid == trace.header.pid
-        }
-        if chosen.isEmpty {
-            let known = all.map { "\($0.tid) \($0.name)" }.joined(separator: ", ")
-            throw CommandFailure(message: "no thread \"\(thread)\" in \(trace.path); it has \(known.isEmpty ? "none" : known)")
-        }
+        guard let pattern = threads.pattern else { return all }
+        let chosen = all.filter { pattern.matches(tid: $0.tid, pid: trace.header.pid, name: $0.name) }
+        if chosen.isEmpty { throw threads.noThread(in: trace, of: all.map { ($0.tid, $0.name) }) }
         return chosen
     }
 }

@@ -15,16 +15,20 @@ struct Report: ParsableCommand {
             made from it. A call still running at the end counts up to there. In a time window (--from, --to, --around), \
             only calls that begin in it are counted, and only the part of each call's time inside it.
 
-            tracer report app.trace --sort total --top 10
-            tracer report app.trace --by module
-            tracer report tracer.make.4711 --by process
-            tracer report tracer.make.4711 --process 'cc1*'
-            tracer report app.trace --by caller --filter 'libc.so.6!mem*'
-            tracer report app.trace --by site   the calling lines (needs tracer record --call-sites)
-            tracer report app.trace malloc      one function: how long its calls took, the slowest, callers, callees
-            tracer report app.trace --lines     where each function is in its source
-            tracer report app.trace --from 1.2 --to 40%
-            tracer report app.trace --around handle_request --min 5ms   what happened in the slow requests
+            EXAMPLES
+              tracer report app.trace --sort total --top 10
+              tracer report app.trace --by module
+              tracer report tracer.make.4711 --by process
+              tracer report tracer.make.4711 --process 'cc1*'
+              tracer report app.trace --by caller --filter 'libc.so.6!mem*'
+              # the calling lines (needs tracer record --call-sites)
+              tracer report app.trace --by site
+              # one function: how long its calls took, the slowest, callers, callees
+              tracer report app.trace malloc
+              tracer report app.trace --lines   # where each function is in its source
+              tracer report app.trace --from 1.2 --to 40%
+              # what happened in the slow requests
+              tracer report app.trace --around handle_request --min 5ms
             """)
 
     @OptionGroup var trace: RunArgument

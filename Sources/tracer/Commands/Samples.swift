@@ -12,17 +12,17 @@ struct Samples: ParsableCommand {
             with it innermost. … stands for unknown frames: a stack longer than the part that was copied continues after it with the \
             calls that were open. A line that begins with > is the only callee of the line above that gets a line.
 
-            tracer record --sample -- ./app
-            tracer samples app.trace
-            tracer samples app.trace --min 5%
-            tracer samples app.trace --folded | flamegraph.pl > app.svg
-            tracer samples app.trace --pprof app.pb.gz
+            EXAMPLES
+              tracer record --sample -- ./app
+              tracer samples app.trace
+              tracer samples app.trace --min-share 5%
+              tracer samples app.trace --folded | flamegraph.pl > app.svg
+              tracer samples app.trace --pprof app.pb.gz
             """)
 
     @OptionGroup var traces: TraceArguments
 
-    @Option(name: .customLong("min"), help: ArgumentHelp("Smallest share that gets a line; 0 for all.", valueName: "percent"))
-    var least = Percentage(0.01)
+    @OptionGroup var least: ShareOption
 
     @Option(help: "Levels of the tree to show; 0 for all.")
     var depth = 0
@@ -42,6 +42,7 @@ struct Samples: ParsableCommand {
     @Flag(help: "Overwrite the profile if it exists.")
     var force = false
 
+    @OptionGroup var window: WindowOptions
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
 
@@ -51,7 +52,7 @@ struct Samples: ParsableCommand {
     }
 
     func run() throws {
-        let files = try traces.open()
+        let files = try window.narrow(traces.open(), least: least.time)
         let report = withProgress(files.count == 1 ? basename(files[0].path) : "\(files.count) traces") {
             SampleReport(files, progress: $0)
         }

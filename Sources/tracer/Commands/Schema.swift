@@ -43,7 +43,7 @@ struct Schema: ParsableCommand {
         ("info-run", "tracer info --json, of a run of several processes", RunInfoOutput.form),
         ("diff", "tracer diff --json", TreeDiff.form),
         ("replay", "a line of tracer replay --json", ReplayedLine.form),
-        ("dump", "a line of tracer dump --json-lines", DumpedLine.form),
+        ("dump", "a line of tracer dump --json", DumpedLine.form),
         ("startup", "tracer startup --json", StartupTimeline.form),
         ("libs", "tracer libs --json", LibraryReport.form),
         ("waits", "tracer waits --json", WaitOutput.form),

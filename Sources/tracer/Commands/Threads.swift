@@ -11,9 +11,10 @@ struct Threads: ParsableCommand {
             ready to run, but without a CPU. waiting: by what the thread waited for: lock, condition, pipe (and sockets, \
             terminals), disk, sleep, child, join, other. If the trace has the program's start, also stage by stage.
 
-            tracer threads app.trace
-            tracer threads app.trace --from 1.2 --to 1.5
-            tracer threads tracer.make.4711 --process 'cc1*' --json
+            EXAMPLES
+              tracer threads app.trace
+              tracer threads app.trace --from 1.2 --to 1.5
+              tracer threads tracer.make.4711 --process 'cc1*' --json
             """)
 
     @OptionGroup var trace: RunArgument
@@ -34,7 +35,7 @@ struct Threads: ParsableCommand {
     func run() throws {
         let run = try trace.open()
         let (traces, window) = try window.narrowRun(trace.choice.open(run), least: nil)
-        let choice = WaitChoice(isThread: thread.isWanted)
+        let choice = WaitChoice(threads: thread.pattern)
         let report = withProgress(basename(run.path)) {
             ThreadReport(traces, window: window, choice, hasStages: stages, progress: $0)
         }

@@ -14,23 +14,20 @@ struct Tree: ParsableCommand {
             with > is the only callee of the line above that gets a line. Callees that are too small for a line of their own \
             are added up in one line below their caller.
 
-            tracer tree app.trace --min 5%
-            tracer tree app.trace --depth 3 --by process
-            tracer tree app.trace --focus 'libz.so.1!*'   only what leads to zlib
-            tracer tree tracer.make.4711 --by run         all processes of a run as one tree
-            tracer tree tracer.make.4711 --process 'cc1*'
-            tracer tree app.trace --from 40% --to 60%     only what happened then
-            tracer tree app.trace --around handle_request --slowest 10   in the ten slowest requests
+            EXAMPLES
+              tracer tree app.trace --min-share 5%
+              tracer tree app.trace --depth 3 --by process
+              tracer tree app.trace --focus 'libz.so.1!*'   # only what leads to zlib
+              tracer tree tracer.make.4711 --by run         # all processes as one tree
+              tracer tree tracer.make.4711 --process 'cc1*'
+              tracer tree app.trace --from 40% --to 60%     # only what happened then
+              # in the ten slowest requests
+              tracer tree app.trace --around handle_request --slowest 10
             """)
 
     @OptionGroup var traces: TraceArguments
 
-    @Option(
-        name: .customLong("min"),
-        help: ArgumentHelp(
-            "Smallest share that gets a line, 0 for all (default: 1%); with --around, a time is the shortest call to include: 5ms.",
-            valueName: "percent|time"))
-    var least: [Least] = []
+    @OptionGroup var least: ShareOption
 
     @Option(help: "Levels of the tree to show; 0 for all.")
     var depth = 0
@@ -38,8 +35,7 @@ struct Tree: ParsableCommand {
     @Option(help: ArgumentHelp("One tree for each thread, process, or for the whole run.", valueName: "thread|process|run"))
     var by = Roots.thread
 
-    @Option(help: ArgumentHelp("Only this thread.", valueName: "main|TID|NAME"))
-    var thread: String?
+    @OptionGroup var threads: ThreadOption
 
     @Option(help: ArgumentHelp("Only paths through matching functions: NAME or MODULE!NAME.", valueName: "glob"))
     var focus: String?
@@ -59,24 +55,16 @@ struct Tree: ParsableCommand {
     }
 
     func run() throws {
-        let files = try window.narrow(traces.open(), least: least.lazy.compactMap { $0.time }.last)
+        let files = try window.narrow(traces.open(), least: least.time)
         var tree = reading(files)
         if !window.isWhole { tree = tree.filtered { tree.nodes[$0.node].total > 0 || $0.calls > 0 } } // threads of other times
-        if let thread {
-            let chosen = tree.filtered { root in
-                // The main thread, whatever its name and that of others, which is the program's as long as nobody gives them one.
-                if thread == "main" { return root.process.map { tree.processes[$0].pid } == root.tid }
-                return root.tid.map { String($0) } == thread || root.name == thread
-            }
-            if chosen.roots.isEmpty {
-                let known = tree.roots.map { "\($0.tid ?? 0) \($0.name)" }.joined(separator: ", ")
-                throw CommandFailure(message: "no thread \"\(thread)\" in \(files[0].path); it has \(known.isEmpty ? "none" : known)")
-            }
-            tree = chosen
-        }
+        tree = try threads.choose(from: tree, in: files)
         if let focus {
             let chosen = tree.functions(matching: FunctionPattern(focus))
-            if chosen.isEmpty { throw CommandFailure(message: "no call of \(focus) in \(files[0].path)") }
+            if chosen.isEmpty {
+                let known = tree.nearest(to: focus).map { "; there is \($0)" } ?? ""
+                throw CommandFailure(message: "no call of \(focus) in \(files[0].path)\(known)")
+            }
             tree = tree.focused(on: chosen)
         }
         if correct { try Self.checkCost(of: tree, files) }
@@ -114,7 +102,7 @@ struct Tree: ParsableCommand {
     private func show(_ tree: CallTree, _ output: inout Output) throws {
         let style = output.style
         var options = CallTree.TextOptions(
-            least: least.lazy.compactMap { $0.share }.last ?? 0.01, deepest: depth, width: names.style == .full ? nil : output.width)
+            least: least.share, deepest: depth, width: names.style == .full ? nil : output.width)
         options.isCorrected = correct
         var process: Int?
         var isFirst = true

@@ -8,7 +8,7 @@ import TracePage
 
 struct View: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Write a trace as one HTML page: flame graph, timeline, table of functions; search and zoom.",
+        abstract: "Writes a trace as one HTML page: flame graph, timeline, table of functions; search and zoom.",
         discussion: """
             The page needs no network and no other file. Without -o it is written beside the trace and opened in the \
             browser if there is one.

@@ -14,15 +14,15 @@ struct Waits: ParsableCommand {
             released the lock, or signalled the condition, before the waiting thread ran again. Without the kernel's \
             context switches, a wait is the length of a blocking call.
 
-            tracer waits app.trace
-            tracer waits app.trace --kind lock --thread main
-            tracer waits app.trace --from 1.2 --to 1.5 --min 1ms
-            tracer waits app.trace --json
+            EXAMPLES
+              tracer waits app.trace
+              tracer waits app.trace --kind lock --thread main
+              tracer waits app.trace --from 1.2 --to 1.5 --min 1ms
+              tracer waits app.trace --json
             """)
 
     @OptionGroup var trace: RunArgument
-    @Option(help: "Number of waits and locks to show; 0 for all. Default: 30, and all with --json.")
-    var limit: Int?
+    @OptionGroup var rows: RowOption
     @Option(name: .customLong("min"), help: ArgumentHelp("Only waits of at least this length: 5ms.", valueName: "time"))
     var least: TimeLength?
     @Option(help: ArgumentHelp("Only waits of this kind.", valueName: WaitKind.allCases.map(\.rawValue).joined(separator: "|")))
@@ -38,22 +38,21 @@ struct Waits: ParsableCommand {
 
     func validate() throws {
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
-        if let limit, limit < 0 { throw ValidationError("--limit takes 0 (all) or a number of waits") }
     }
 
     func run() throws {
         let run = try trace.open()
         let (traces, window) = try window.narrowRun(trace.choice.open(run), least: nil)
-        let choice = WaitChoice(least: least?.nanoseconds, kind: kind, isThread: thread.isWanted)
+        let choice = WaitChoice(least: least?.nanoseconds, kind: kind, threads: thread.pattern)
         let report = withProgress(basename(run.path)) { WaitReport(traces, window: window, choice, progress: $0) }
         var output = display.output()
         if json {
-            try output.line(WaitOutput(report, limit: limit ?? 0).json.text())
+            try output.line(WaitOutput(report, limit: rows.count ?? 0).json.text())
         } else if csv {
-            for line in CSV.lines(WaitOutput(report, limit: limit ?? 0), of: "waits") { try output.line(line) }
+            for line in CSV.lines(WaitOutput(report, limit: rows.count ?? 0), of: "waits") { try output.line(line) }
         } else {
             for line in report.lines(
-                limit: limit ?? 30, width: names.fullNames ? nil : output.width, names: names.style, style: output.style)
+                limit: rows.count ?? 30, width: names.fullNames ? nil : output.width, names: names.style, style: output.style)
             {
                 try output.line(line)
             }

@@ -1,7 +1,7 @@
 // Shares of a whole, as options take them.
 import ArgumentParser
 
-/// --min: "2%" and "2" are a share of the time, "5ms" is the length of a call.
+/// --min of trees: "5ms" is the length of a call; "2%" and "2" are a share of the time, as before --min-share.
 struct Least: ExpressibleByArgument {
     var share: Double?
     var time: TimeLength?

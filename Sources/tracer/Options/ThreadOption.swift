@@ -1,14 +1,24 @@
-// Option that chooses threads, for commands that show all of them.
+// --thread, the same for all commands that have it.
 import ArgumentParser
-import Glibc
 import TraceAnalysis
 
 struct ThreadOption: ParsableArguments {
-    @Option(help: ArgumentHelp("Only these threads: a thread id, or a glob for the name.", valueName: "tid|glob"))
+    @Option(help: ArgumentHelp("Only these threads: main, a thread id, or a glob for the name.", valueName: "main|tid|glob"))
     var thread: String?
 
-    var isWanted: (@Sendable (ThreadStates) -> Bool)? {
-        guard let thread else { return nil }
-        return { String($0.tid) == thread || fnmatch(thread, $0.name, 0) == 0 }
+    var pattern: ThreadPattern? { thread.map { ThreadPattern($0) } }
+
+    func choose(from tree: CallTree, in files: [TraceFile]) throws -> CallTree {
+        guard let pattern else { return tree }
+        let chosen = tree.filtered { root in
+            pattern.matches(tid: root.tid, pid: root.process.map { tree.processes[$0].pid }, name: root.name)
+        }
+        if chosen.roots.isEmpty { throw noThread(in: files[0], of: tree.roots.map { ($0.tid ?? 0, $0.name) }) }
+        return chosen
+    }
+
+    func noThread(in trace: TraceFile, of threads: [(tid: UInt32, name: String)]) -> CommandFailure {
+        let known = threads.map { "\($0.tid) \($0.name)" }.joined(separator: ", ")
+        return CommandFailure(message: "no thread \"\(thread ?? "")\" in \(trace.path); it has \(known.isEmpty ? "none" : known)")
     }
 }
