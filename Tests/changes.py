@@ -81,6 +81,7 @@ TABLE = """
     scripts/arrows               Tests/Arrows
     scripts/comments             Tests/Comments
     scripts/compat               Tests/External
+    scripts/completions/         Tests/Packages
     scripts/cross-build          Tests/EndToEnd Tests/Distributions
     scripts/distributions        Tests/Distributions
     scripts/examples             Tests/Examples

@@ -115,6 +115,21 @@ class Contents(unittest.TestCase):
         self.assertTrue(read(TREE, "share/zsh/site-functions/_tracer").startswith(b"#compdef tracer"))
         self.assertTrue(read(DEB_TREE, "share/zsh/vendor-completions/_tracer").startswith(b"#compdef tracer"))
 
+    def test_a_shell_completes_the_program_after_two_dashes(self):
+        script = """source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+            _tracer_or_program tracer "${COMP_WORDS[COMP_CWORD]}" "" && printf '%s\\n' "${COMPREPLY[@]}" """
+
+        def completed(*words):
+            file = os.path.join(TREE, "share/bash-completion/completions/tracer")
+            return output("bash", "--norc", "-c", script, "bash", file, "tracer", *words).split("\n")
+
+        self.assertIn("--max-depth", completed("record", "--max"))
+        self.assertIn("env", completed("record", "--max-depth", "3", "--", "env"))
+        self.assertIn("/etc/passwd", completed("record", "--", "ls", "/etc/passw"))
+        self.assertNotIn("--max-depth", completed("record", "--", "ls", "--max"))
+        self.assertIn(b"_tracer_program", read(TREE, "share/zsh/site-functions/_tracer"))
+        self.assertIn(b"__tracer_complete_program", read(TREE, "share/fish/vendor_completions.d/tracer.fish"))
+
     def test_they_have_the_same_files(self):
         for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so", "lib/libtracer-labels.so", "include/tracer.h", "share/doc/tracer/copyright"]:
             self.assertEqual(read(TREE, name), read(DEB_TREE, name), name)
