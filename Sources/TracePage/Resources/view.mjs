@@ -426,9 +426,9 @@ function drawWaker(context, x, width, paper, text) {
 }
 /// Notes the wait that the pointer is at, null for none.
 function point(wait) {
-  const known = wait && wait.details ? wait : null;
-  if ((line.pointed && line.pointed.details) === (known && known.details)) return;
-  line.pointed = known;
+  const explained = wait && wait.details ? wait : null;
+  if ((line.pointed && line.pointed.details) === (explained && explained.details)) return;
+  line.pointed = explained;
   schedule(drawLine);
 }
 function toggle(set, key) {
