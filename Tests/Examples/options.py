@@ -178,7 +178,7 @@ def wrong_in_bench(root, document):
     expected = {
         "|  | cost | two clock reads | limit |  |": (titles, False),
         "| row (`--only`) | | what is compared |": (names, True),
-        "| | million calls/s | at least | bytes/call | at most | |": (bench.analysis.NAMES, False),
+        "| | million calls/s | at least | bytes/call | at most | |": (bench.reading.NAMES, False),
     }
     found = []
     for number, line in enumerate(document.lines):
