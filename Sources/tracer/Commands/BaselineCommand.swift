@@ -13,7 +13,7 @@ struct BaselineCommand: ParsableCommand {
             The file is a small JSON file that is easy to review: stages with their percentiles, libraries, constructors, \
             budgets. Commit it. Rewriting the file keeps the budgets that it has.
 
-            EXAMPLE
+            EXAMPLES
               tracer baseline -n 30 -o startup.json -- ./app --serve
             """)
 

@@ -12,10 +12,10 @@ struct BisectStep: ParsableCommand {
             Keep the baseline outside the repository: inside, it would change with the commits. A commit that does not \
             build, or whose program does not become ready, is skipped (125).
 
-            EXAMPLE
+            EXAMPLES
               cp startup.json /tmp/good.json
               git bisect start HEAD v1.0
-              git bisect run tracer bisect-step --build 'make -j8' /tmp/good.json -- ./app --serve
+              git bisect run tracer bisect-step --build make /tmp/good.json -- ./app
             """)
 
     // In front of the options: the program's arguments are all that follow, and no argument may stand after them.
