@@ -283,9 +283,13 @@ struct CommandTests {
         try same(["callers", file.path, "a", "--min-share", "30"], ["callers", file.path, "a", "--min", "30%"])
         try same(["dump", file.path, "--json"], ["dump", file.path, "--json-lines"])
         try same(["waits", file.path, "--top", "1"], ["waits", file.path, "--limit", "1"])
-        let main = try run("callers", file.path, "a", "--thread", "main")
-        #expect(main.status == 0 && main.output != "")
-        #expect(try run("callers", file.path, "a", "--thread", "nobody").errors.contains("no thread \"nobody\""))
+        for command in [
+            ["callers", file.path, "a"], ["tree", file.path], ["replay", file.path], ["waits", file.path], ["threads", file.path],
+        ] {
+            let main = try run(command + ["--thread", "main"])
+            #expect(main.status == 0 && main.output != "", "\(command): \(main.errors)")
+            #expect(try run(command + ["--thread", "nobody"]).errors.contains("no thread \"nobody\" in \(file.path); it has "))
+        }
     }
 
     @Test func theHelpHasCommandsInGroupsAndExamplesThatFitIntoALine() throws {

@@ -24,6 +24,9 @@ package struct ThreadReport {
     let processes: [Process]
     let window: RunWindow?
 
+    /// All threads of the processes, also those that were not chosen.
+    package var threads: [(pid: UInt32, tid: UInt32, name: String)] { processes.flatMap { $0.search.namedThreads } }
+
     package init(
         _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), hasStages: Bool = true,
         workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil

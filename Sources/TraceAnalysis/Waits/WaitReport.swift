@@ -61,6 +61,9 @@ package struct WaitReport {
             }
     }
 
+    /// All threads of the processes, also those that were not chosen.
+    package var threads: [(pid: UInt32, tid: UInt32, name: String)] { processes.flatMap { $0.namedThreads } }
+
     private static func locks(_ order: [(process: Int, wait: Int)], _ processes: [WaitSearch], _ explanations: [WaitExplanation])
         -> [LockTotals]
     {

@@ -39,6 +39,7 @@ struct Threads: ParsableCommand {
         let report = withProgress(basename(run.path)) {
             ThreadReport(traces, window: window, choice, hasStages: stages, progress: $0)
         }
+        try thread.check(report.threads, in: traces)
         var output = display.output()
         if json {
             try output.line(report.json.text())

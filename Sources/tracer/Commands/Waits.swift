@@ -45,6 +45,7 @@ struct Waits: ParsableCommand {
         let (traces, window) = try window.narrowRun(trace.choice.open(run), least: nil)
         let choice = WaitChoice(least: least?.nanoseconds, kind: kind, threads: thread.pattern)
         let report = withProgress(basename(run.path)) { WaitReport(traces, window: window, choice, progress: $0) }
+        try thread.check(report.threads, in: traces)
         var output = display.output()
         if json {
             try output.line(WaitOutput(report, limit: rows.count ?? 0).json.text())

@@ -1,5 +1,6 @@
 // --thread, the same for all commands that have it.
 import ArgumentParser
+import Presentation
 import TraceAnalysis
 
 struct ThreadOption: ParsableArguments {
@@ -17,8 +18,15 @@ struct ThreadOption: ParsableArguments {
         return chosen
     }
 
+    /// Throws when none of the threads is wanted.
+    func check(_ threads: [(pid: UInt32, tid: UInt32, name: String)], in traces: [TraceFile]) throws {
+        guard let pattern, !threads.contains(where: { pattern.matches(tid: $0.tid, pid: $0.pid, name: $0.name) }) else { return }
+        throw noThread(in: traces[0], of: threads.map { ($0.tid, $0.name) })
+    }
+
     func noThread(in trace: TraceFile, of threads: [(tid: UInt32, name: String)]) -> CommandFailure {
-        let known = threads.map { "\($0.tid) \($0.name)" }.joined(separator: ", ")
+        let more = threads.count > 20 ? [counted(threads.count - 20, "more thread")] : []
+        let known = (threads.prefix(20).map { "\($0.tid) \($0.name)" } + more).joined(separator: ", ")
         return CommandFailure(message: "no thread \"\(thread ?? "")\" in \(trace.path); it has \(known.isEmpty ? "none" : known)")
     }
 }
