@@ -11,6 +11,6 @@ package struct ThreadPattern: Sendable {
     ///   - pid: the thread's process; nil unknown. Its main thread has the same number, whatever its name.
     package func matches(tid: UInt32?, pid: UInt32?, name: String) -> Bool {
         if text == "main" { return tid != nil && tid == pid }
-        return tid.map { String($0) } == text || fnmatch(text, name, 0) == 0
+        return tid.map { String($0) } == text || name == text || fnmatch(text, name, 0) == 0 // a name may have brackets
     }
 }

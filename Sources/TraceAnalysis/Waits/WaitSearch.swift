@@ -165,10 +165,10 @@ package struct WaitSearch: Sendable {
             + (count == 0 ? [] : ["not shown: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])
     }
 
-    /// "git", or "6 processes (10 traces)".
     /// Threads that somebody may choose from, with their processes.
     var namedThreads: [(pid: UInt32, tid: UInt32, name: String)] { threads.map { (trace.header.pid, $0.tid, $0.name) } }
 
+    /// "git", or "6 processes (10 traces)".
     static func title(_ all: [WaitSearch]) -> String {
         if all.count == 1 { return all[0].trace.programName }
         let processes = Set(all.map { $0.trace.header.pid }).count
