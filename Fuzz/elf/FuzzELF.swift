@@ -71,7 +71,7 @@ private enum OneImage: SlotScope {
     nonisolated(unsafe) static var filters = Table<BloomFilter>()
 
     static var none: HookPolicy { .none }
-    static func policy(of name: Name) -> HookPolicy { SpecialFunction.policy(of: name) }
+    static func policy(of name: Name) -> HookPolicy { HookPolicy.named(name) }
     static func isNone(_ policy: HookPolicy) -> Bool { policy == .none }
     static func isKnown(_ query: SymbolQuery) -> Bool { false }
     static func prefetch(_ query: SymbolQuery) {}

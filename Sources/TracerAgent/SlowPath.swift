@@ -68,11 +68,14 @@ public func tracer_slow_enter(
     if kind == UInt16(KIND_ONCE) {
         OnceCalls.record(hook, spills, recorder, isPassing: Ready.isPast)
     } else if kind != UInt16(KIND_CALL) && kind != UInt16(KIND_PATCHED) {
-        let recordsEntryOnly = recordsEntryOnly(hook, spills, recorder)
-        let isEntryOnly = FunctionTable.entry(hook.pointee.function).isEntryOnly
-        if recordsEntryOnly || isEntryOnly {
+        let entry = FunctionTable.entry(hook.pointee.function)
+        if kind != UInt16(KIND_ENTRY_ONLY) { inspect(hook, entry.policy, spills, recorder) }
+        let isEntryOnly = entry.policy.isEntryOnly(number: spills.firstArgument) {
+            Loads.dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
+        }
+        if entry.isEntryOnly || isEntryOnly {
             recorder.endTailCaller(spills)
-            if changesAction && isEntryOnly { recorder.suspendFaultHandler(until: nil) }
+            if changesAction { recorder.suspendFaultHandler(until: nil) }
             if recorder.top.pointee.last == 0 { recorder.writeInstant(hook.pointee.function, from: site) }
             return nil
         }
@@ -171,28 +174,17 @@ public func tracer_slow_bind(
     TraceOutput.reportStop()
 }
 
-/// True: record the entry only and leave the caller's return address in place.
-private func recordsEntryOnly(
-    _ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills,
+/// Learns what a call's arguments say.
+private func inspect(
+    _ hook: UnsafeMutablePointer<function_hook>, _ policy: HookPolicy, _ spills: Spills,
     _ recorder: ThreadRecorder
-) -> Bool {
-    if hook.pointee.kind == UInt16(KIND_ENTRY_ONLY) { return true }
-    switch FunctionTable.entry(hook.pointee.function).policy {
-    case .dlopen:
-        Loads.asked(recorder, spills)
-        return Loads.dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
-    case .systemCall:
-        return Inspection.returnsTwice(number: spills.firstArgument)
-    case .threadName:
-        ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
-        return false
-    case .makeContext:
-        recorder.inspectContext(spills.firstArgument)
-        return false
-    case .output, .notify, .notifyOfPid, .ready:
-        Ready.inspect(hook, FunctionTable.entry(hook.pointee.function).policy, spills, recorder)
-        return false
-    default: return false
+) {
+    switch policy {
+    case .dlopen: Loads.asked(recorder, spills)
+    case .threadName: ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
+    case .makeContext: recorder.inspectContext(spills.firstArgument)
+    case .output, .notify, .notifyOfPid, .ready: Ready.inspect(hook, policy, spills, recorder)
+    default: break
     }
 }
 

@@ -1,6 +1,6 @@
 // Functions that wait, or let another thread go on, and which of their arguments says for what: a lock, a condition, a descriptor, a
 // thread, a word in memory. Their calls are recorded with it (docs/format.md, Arguments). A name alone is no function, as in
-// FunctionHome.swift.
+// HookPolicy.swift.
 import CSupport
 import CTraceLayout
 

@@ -11,7 +11,7 @@ enum FunctionTable {
         var hook: UInt32
         var byteCount: UInt32 = 0 // aarch64: of the code, where its symbol says so
         var policy: HookPolicy
-        var isEntryOnly = false
+        var isEntryOnly = false // of its calls only the entries are recorded
 
         func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
     }
@@ -33,45 +33,27 @@ enum FunctionTable {
     }
 
     /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
-    /// - Parameter isEntryOnly: it asks who called it (SanitizerRuntime.swift).
-    /// - Parameter mayAskCaller: it does if its code says so (CallerQuestions.swift).
-    static func stub(
-        target: UInt64, name: Name, module: Int, of image: UnsafePointer<Image>,
-        policy: HookPolicy, isEntryOnly: Bool, mayAskCaller: Bool
-    ) -> UInt64? {
+    static func stub(target: UInt64, name: Name, module: Int, of definer: HookPolicy.Definer, policy: HookPolicy) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
-        let isEntryOnly = isEntryOnly && policy != .entryOnly, isOurs = policy == .frameLister
-        var policy = isEntryOnly && (policy == .record || policy == .frameLister || policy == .once) ? .entryOnly : policy
         guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].hook)) }
-        let definition = Image.definition(name, at: target, in: image)
-        if definition.hasVariantConvention { return nil }
-        if policy == .record
-            && (ContextCapture.isNamed(name) && ContextCapture.captures(target, image)
-                || mayAskCaller
-                    && ReturnReading.isIn(target, Image.markedDefinition(name, target, image).byteCount, image))
-        {
-            policy = .entryOnly
-        }
-        let object = policy.mayHaveObject && !isEntryOnly ? CallObjects.flags(of: name, in: image) : 0
-        let isCall = (policy == .record || policy == .frameLister) && object == 0
-        guard let index = Stubs.take(isCall ? .call : .special) else { return nil }
+        guard let hooking = policy.hooking(of: name, at: target, in: definer),
+            let index = Stubs.take(hooking.isOrdinary ? .call : .special)
+        else { return nil }
         let entry = Entry(
             target: target, name: name.hash, module: UInt32(module), hook: UInt32(index),
-            byteCount: UInt32(truncatingIfNeeded: definition.byteCount), policy: policy, isEntryOnly: isEntryOnly)
+            byteCount: UInt32(truncatingIfNeeded: hooking.byteCount), policy: hooking.policy, isEntryOnly: hooking.isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
         let hook = tracer_function(index)!
-        let called = isOurs ? Backtraces.target(target, name, in: image) : target
+        let called = hooking.isSubstituted ? Backtraces.target(target, name, in: definer.image) : target
         hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
         hook.pointee.function = id
         hook.pointee.instant = Event.head(.complete, id)
         hook.pointee.head = Event.head(.enter, id)
-        hook.pointee.argument = CallObjects.argument(object)
-        hook.pointee.kind = isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind
-        MetadataWriter.function(
-            id, module: UInt32(module), address: target,
-            flags: policy == .entryOnly || policy == .vfork || isEntryOnly ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : object, name: name)
+        hook.pointee.argument = CallObjects.argument(hooking.object)
+        hook.pointee.kind = hooking.kind
+        MetadataWriter.function(id, module: UInt32(module), address: target, flags: hooking.recordFlags, name: name)
         return Stubs.address(of: index)
     }
 

@@ -2,14 +2,6 @@
 import CSupport
 
 enum Inspection {
-    /// vfork, clone and clone3 by number: the child runs in the parent's memory and returns first.
-    static func returnsTwice(number: UInt64) -> Bool {
-        switch Int(truncatingIfNeeded: number) {
-        case SystemCall.clone, SystemCall.fork, SystemCall.vfork, SystemCall.clone3: true
-        default: false
-        }
-    }
-
     /// sigaction and its kind, for SIGBUS.
     static func changesAction(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: hook) { return false }

@@ -25,6 +25,10 @@ enum NameFilter {
         if let exclude, anyMatches(exclude, function, module) { return false }
         return true
     }
+    /// A function whose name is only found when the trace is read goes by its address.
+    static func admits(address: UInt64, path: CText) -> Bool {
+        TextBuffer.with(address: address) { admits(function: $0, path: path) }
+    }
     /// Lists name functions by their addresses as linked, too.
     static func admits(function: CText, at address: UInt64, path: CText) -> Bool {
         if admitsAll { return true }

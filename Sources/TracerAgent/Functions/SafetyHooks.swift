@@ -12,16 +12,8 @@ enum SafetyHooks {
     }
     nonisolated(unsafe) private static var entries = Table<Entry>() // a few, all of libc
 
-    private static func isNeeded(_ policy: HookPolicy) -> Bool {
-        switch policy {
-        case .confinement, .systemCall, .signalAction, .identity, .ending, .vfork, .clone: true
-        default: false
-        }
-    }
-
-    /// nil: it need not be seen, or there is no space. LoaderWatch.lock is held.
+    /// nil: there is no space. LoaderWatch.lock is held.
     static func stub(target: UInt64, policy: HookPolicy) -> UInt64? {
-        if !isNeeded(policy) { return nil }
         for n in 0..<entries.count where entries[n].target == target && entries[n].policy == policy { return entries[n].stub }
         guard let (stub, hook) = FunctionTable.stub(kind: policy.kind) else { return nil }
         hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))

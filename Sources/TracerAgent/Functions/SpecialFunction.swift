@@ -1,43 +1,6 @@
-// Functions that an ordinary trampoline would disturb: one table, the reason beside each.
+// Functions that an ordinary trampoline would disturb: one table, the reason beside each. What follows from it: HookPolicy.swift.
 import CSupport
 import CTraceLayout
-
-enum HookPolicy: UInt8 {
-    case record // a traced call
-    case none // the slot stays as it is
-    case frameLister // a traced call of our own function, which calls the original (Backtraces.swift)
-    case unwinderQuery // asked by an unwinder, which learns of relocated instructions as well (UnwinderQuestions.swift)
-    case entryOnly // entry is recorded, then a jump: the function sees its real caller's return address
-    case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
-    case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
-    case makeContext // looked at for the stack that it is given (AlternateStacks.swift)
-    case vfork, clone // their child runs in this memory (SharedMemory.swift)
-    case start // libc's, which is given main
-    case once // a once-function: looked at when its flag says that nothing is done yet
-    case output, notify, notifyOfPid, ready // looked at until the program is ready (Ready.swift)
-
-    var kind: UInt16 {
-        switch self {
-        case .record, .none, .frameLister, .unwinderQuery: UInt16(KIND_CALL)
-        case .entryOnly: UInt16(KIND_ENTRY_ONLY)
-        case .start: UInt16(KIND_START)
-        case .once: UInt16(KIND_ONCE)
-        case .dlopen: UInt16(KIND_LOAD)
-        case .systemCall: UInt16(KIND_NUMBER)
-        default: UInt16(KIND_INSPECT)
-        }
-    }
-}
-
-extension HookPolicy {
-    /// Its calls may be recorded with what they wait for (CallObjects.swift).
-    var mayHaveObject: Bool {
-        switch self {
-        case .record, .once, .output, .ready, .systemCall: true
-        default: false
-        }
-    }
-}
 
 struct SpecialFunction {
     let name: StaticString
@@ -45,7 +8,6 @@ struct SpecialFunction {
 
     /// Functions are patched in this process, so unwinders are to learn of relocated instructions (UnwinderQuestions.swift).
     nonisolated(unsafe) static var answersUnwinders = false
-    private static func isUnwinderQuery(_ name: Name) -> Bool { equal(name.text, literal: "_dl_find_object") }
 
     /// Filter of the hashes that occur, so that one look recognizes an ordinary name.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
@@ -87,12 +49,8 @@ struct SpecialFunction {
         key & PLAN_NAME_OF_RUNTIME != 0 || filter[Int(key &>> 6 & 63)] &>> UInt64(key & 63) & 1 != 0 && isKept(key & PLAN_NAME_HASH)
     }
 
-    /// Returns the hook policy of the function of this name.
-    static func policy(of name: Name) -> HookPolicy {
-        if name.text[0] == 0x5f { // an underscore
-            if rest(of: name.text, after: "_dl_") != nil && !isUnwinderQuery(name) { return .none } // the loader's own
-            if SanitizerRuntime.isInstrumentation(name.text) { return .none }
-        }
+    /// Returns the hook policy that the table has for this name.
+    @inline(__always) static func policy(of name: Name) -> HookPolicy {
         let hash = name.gnuHash
         if filter[Int(hash &>> 6 & 63)] &>> UInt64(hash & 63) & 1 == 0 { return .record }
         var bucket = Int(hash & 255)

@@ -4,18 +4,17 @@
 import CSupport
 
 enum UnwinderQuestions {
-    /// Returns the value for a slot of `asker` with one of these two functions of the C library. nil: it is no unwinder that needs to
+    /// Returns our function for a slot of `asker` with one of these two functions of the C library. nil: it is no unwinder that needs to
     /// learn anything; a program's own list of its modules stays as it is.
-    static func findObject(_ target: UInt64, for asker: UnsafePointer<Image>) -> UInt64? {
+    static func substitute(for name: Name, at target: UInt64, askedBy asker: UnsafePointer<Image>) -> UInt64? {
         let unwinder = self.unwinder(asker)
+        if isIteration(name.text) { return asks(asker) ? unwinder.map { tracer_replace_iterate(target, $0) } : nil }
         if !SpecialFunction.answersUnwinders && unwinder != UNWINDER_LIBUNWIND { return nil }
         return tracer_replace_find_object(target, unwinder ?? UNWINDER_GCC)
     }
-    static func iterate(_ target: UInt64, for asker: UnsafePointer<Image>) -> UInt64? {
-        asks(asker) ? unwinder(asker).map { tracer_replace_iterate(target, $0) } : nil
-    }
 
-    static func isQuestion(_ name: CText) -> Bool { equal(name, literal: "dl_iterate_phdr") || equal(name, literal: "_dl_find_object") }
+    static func isQuestion(_ name: CText) -> Bool { isIteration(name) || equal(name, literal: "_dl_find_object") }
+    @inline(__always) static func isIteration(_ name: CText) -> Bool { equal(name, literal: "dl_iterate_phdr") }
     /// It is an unwinder that ours answer.
     static func asks(_ image: UnsafePointer<Image>) -> Bool {
         guard let unwinder = unwinder(image) else { return false }

@@ -1,7 +1,7 @@
 // The runtime libraries of AddressSanitizer and its relatives (compiler-rt's sanitizer_common). They ask who called
 // them, for the stack of a report and to know a call site again (GET_CALLER_PC: __builtin_return_address), so they must
 // see their real callers:
-// - what compilers insert (`__tsan_write4`, `__asan_report_load8`) keeps its slots: SpecialFunction.swift;
+// - what compilers insert (`__tsan_write4`, `__asan_report_load8`) keeps its slots: HookPolicy.swift;
 // - their interceptors (`malloc`, `memcpy`, `pthread_create`) are entered by the entry-only kind.
 // And their own slots stay as they are. LeakSanitizer stops the world from a process that shares the memory *and the
 // thread-local storage* of the thread that started it (sanitizer_stoptheworld_linux_libcdep.cpp: clone with CLONE_VM

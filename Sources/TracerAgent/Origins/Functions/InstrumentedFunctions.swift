@@ -7,11 +7,9 @@ import CTraceLayout
 enum InstrumentedFunctions {
     nonisolated(unsafe) private static var hooks = Table<function_hook>() // InstrumentedTable's lock is held by who appends
 
-    /// Returns the value for a slot with this name. nil: it keeps the one it has.
-    static func entry(_ name: Name, calledBy module: UnsafePointer<Module>) -> UInt64? {
-        if module.pointee.hasForeignCalls || !admits(0, module.pointee.path) { return nil }
-        return equal(name.text, literal: "__cyg_profile_func_enter")
-            ? tracer_address_instrumented_enter() : tracer_address_instrumented_exit()
+    /// Returns our function for a slot with this name.
+    static func substitute(for name: Name) -> UInt64 {
+        equal(name.text, literal: "__cyg_profile_func_enter") ? tracer_address_instrumented_enter() : tracer_address_instrumented_exit()
     }
 
     static func enter(_ recorder: ThreadRecorder, _ function: UInt64, at stackPointer: UInt64, from site: UInt64) {
@@ -34,7 +32,7 @@ enum InstrumentedFunctions {
         var isNew = false
         if let index {
             let module = ModuleTable.modules.pointer(index)
-            if admits(function &- module.pointee.image.bias, module.pointee.path),
+            if NameFilter.admits(address: function &- module.pointee.image.bias, path: module.pointee.path),
                 let id = FunctionTable.locked({ FunctionTable.number(function, module: index, low: module.pointee.image.low) })
             {
                 hook.function = id
@@ -47,10 +45,5 @@ enum InstrumentedFunctions {
         let made = hooks.pointer(hookIndex)
         if isNew { FunctionTable.locked { HotFunctions.add(made.pointee.function, made) } }
         return made
-    }
-
-    /// Names are found when the trace is read: here a function goes by its address.
-    private static func admits(_ address: UInt64, _ path: CText) -> Bool {
-        TextBuffer.with(address: address) { NameFilter.admits(function: $0, path: path) }
     }
 }

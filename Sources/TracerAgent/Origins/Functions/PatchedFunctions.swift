@@ -195,7 +195,7 @@ enum PatchedFunctions {
         private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
             if !mayBeSpecial(function, keys) { return true }
             isDamaged = isDamaged || !source.readNames()
-            return !plan.someName(of: function) { SpecialFunction.policy(of: Name($0)) != .record }
+            return !plan.someName(of: function) { HookPolicy.named(Name($0)) != .record }
         }
         private func mayBeSpecial(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
             for k in 0..<Int(function.pointee.name_count) where SpecialFunction.mayBe(keys[k]) { return true }

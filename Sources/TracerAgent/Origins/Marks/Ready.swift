@@ -26,8 +26,8 @@ enum Ready {
         }
         inspected &+= policy == .output ? 1 : 0
         if isSeen(reason) || policy == .output && inspected > mostInspected {
-            let isEntryOnly = FunctionTable.entry(hook.pointee.function).isEntryOnly
-            tracer_store_release_16(&hook.pointee.kind, UInt16(isEntryOnly ? KIND_ENTRY_ONLY : KIND_CALL))
+            let later: HookPolicy = FunctionTable.entry(hook.pointee.function).isEntryOnly ? .entryOnly : .record
+            tracer_store_release_16(&hook.pointee.kind, later.kind)
             return
         }
         switch policy {

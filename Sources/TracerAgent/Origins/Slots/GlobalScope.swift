@@ -3,7 +3,7 @@ import CSupport
 
 enum GlobalScope: SlotScope {
     static var none: HookPolicy { .none }
-    @inline(__always) static func policy(of name: Name) -> HookPolicy { SpecialFunction.policy(of: name) }
+    @inline(__always) static func policy(of name: Name) -> HookPolicy { HookPolicy.named(name) }
     @inline(__always) static func isNone(_ policy: HookPolicy) -> Bool { policy == .none }
     @inline(__always) static func isKnown(_ query: SymbolQuery) -> Bool { GlobalDefinitions.isKnown(query) }
     @inline(__always) static func prefetch(_ query: SymbolQuery) {

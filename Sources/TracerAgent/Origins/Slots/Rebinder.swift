@@ -107,7 +107,7 @@ struct Rebinder {
             if relocation.type != Architecture.globalData || image.pointee.bias &+ relocation.offset != slot { continue }
             guard let (slot, value, _, text) = resolve(relocation) else { return }
             let name = Name(text)
-            if SpecialFunction.policy(of: name) == .start, let owner = ModuleTable.index(of: value) {
+            if HookPolicy.named(name) == .start, let owner = ModuleTable.index(of: value) {
                 rebind(slot, value, of: owner, name, .start)
             }
             return
@@ -171,8 +171,7 @@ struct Rebinder {
             symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
             !symbol.hasVariantConvention, let text = image.pointee.name(of: symbol)
         else { return false }
-        let policy = SpecialFunction.policy(of: Name(text))
-        return policy != .none && policy != .start
+        return HookPolicy.named(Name(text)).isForAnySlot
     }
 
     /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
@@ -184,8 +183,8 @@ struct Rebinder {
             !symbol.hasVariantConvention, let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value)
         else { return nil }
         let name = Name(text)
-        let policy = SpecialFunction.policy(of: name)
-        return policy == .none || policy == .start ? nil : (slot, value, name, policy)
+        let policy = HookPolicy.named(name)
+        return policy.isForAnySlot ? (slot, value, name, policy) : nil
     }
 
     /// Slot address, what it holds now, symbol and name; nil when it is not to be touched.
@@ -223,48 +222,42 @@ struct Rebinder {
 
     /// Returns the value for a slot with this target. nil: the target.
     static func stub(of target: UInt64, _ name: Name, calledBy module: UnsafeMutablePointer<Module>) -> UInt64? {
-        let policy = SpecialFunction.policy(of: name)
-        guard policy != .none, policy != .start, let owner = ModuleTable.index(of: target) else { return nil }
+        let policy = HookPolicy.named(name)
+        guard policy.isForAnySlot, let owner = ModuleTable.index(of: target) else { return nil }
         return stub(of: target, in: owner, name, policy, calledBy: module)
     }
     @inline(never) private static func stub(
-        of target: UInt64, in owner: Int, _ name: Name, _ namedPolicy: HookPolicy,
+        of target: UInt64, in owner: Int, _ name: Name, _ policy: HookPolicy,
         calledBy module: UnsafeMutablePointer<Module>
     ) -> UInt64? {
         let other = ModuleTable.modules.pointer(owner)
-        if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return nil } // our own
-        if module.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr"),
-            let ours = UnwinderQuestions.iterate(target, for: withUnsafePointer(to: &module.pointee.image) { $0 })
-        {
-            return ours
+        let definer = HookPolicy.Definer(
+            image: withUnsafePointer(to: &other.pointee.image) { $0 }, path: other.pointee.path,
+            inBaseNamespace: other.pointee.inBaseNamespace, isForeign: other.pointee.isForeign,
+            isSanitizer: other.pointee.isSanitizer, asksForCallers: other.pointee.asksForCallers)
+        let caller = HookPolicy.Caller(
+            image: withUnsafePointer(to: &module.pointee.image) { $0 }, path: module.pointee.path,
+            inBaseNamespace: module.pointee.inBaseNamespace, hasForeignCalls: module.pointee.hasForeignCalls)
+        let decision = policy.decision(
+            on: name, at: target, in: definer, calledBy: caller, isPatched: PatchedFunctions.isPatched(target, in: owner))
+        switch decision {
+        case .keep: return nil
+        case .substitute(let policy): return substitute(policy, for: name, at: target, in: definer, calledBy: caller)
+        case .watch(let policy): return SafetyHooks.stub(target: target, policy: policy)
+        case .hook(let policy): return FunctionTable.stub(target: target, name: name, module: owner, of: definer, policy: policy)
         }
-        if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
-        var policy = FunctionHome.policy(namedPolicy, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
-        if policy == .none { return nil }
-        if policy == .unwinderQuery {
-            return UnwinderQuestions.findObject(target, for: withUnsafePointer(to: &module.pointee.image) { $0 })
+    }
+    /// nil: there is none.
+    @inline(never) private static func substitute(
+        _ policy: HookPolicy, for name: Name, at target: UInt64, in definer: HookPolicy.Definer, calledBy caller: HookPolicy.Caller
+    ) -> UInt64? {
+        switch policy {
+        case .unwinderQuery: return UnwinderQuestions.substitute(for: name, at: target, askedBy: caller.image)
+        case .instrumentation: return InstrumentedFunctions.substitute(for: name)
+        default:
+            let ours = Backtraces.target(target, name, in: definer.image)
+            return ours == target ? nil : ours
         }
-        if policy == .instrumentation { return NameFilter.leavesSlots ? nil : InstrumentedFunctions.entry(name, calledBy: module) }
-        // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
-        if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { policy = .entryOnly }
-        if module.pointee.hasForeignCalls { return SafetyHooks.stub(target: target, policy: policy) }
-        let isWanted = NameFilter.saysReady(function: name.text, path: other.pointee.path)
-        if !isWanted && (NameFilter.leavesSlots || !NameFilter.admits(function: name.text, path: other.pointee.path)) {
-            // Frames of ours are on the stack all the same: main's, initializers'.
-            if policy == .frameLister {
-                let ours = Backtraces.target(target, name, in: withUnsafePointer(to: &other.pointee.image) { $0 })
-                return ours == target ? nil : ours
-            }
-            return SafetyHooks.stub(target: target, policy: policy)
-        }
-        if isWanted && policy == .record { policy = .ready }
-        // A sanitizer's own functions must see who calls them, and stand in for some that are looked at.
-        guard
-            let stub = FunctionTable.stub(
-                target: target, name: name, module: owner, of: &other.pointee.image, policy: policy,
-                isEntryOnly: other.pointee.isSanitizer, mayAskCaller: other.pointee.asksForCallers)
-        else { return nil }
-        return stub
     }
 
     /// Only in the executable: what else calls it is not what calls main.
