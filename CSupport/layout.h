@@ -214,6 +214,34 @@ void tracer_slow_instrumented_enter(struct thread_state *, uint64_t function, ui
     __attribute__((visibility("hidden")));
 void tracer_slow_instrumented_exit(struct thread_state *, uint64_t function, uint64_t stack_pointer, uint64_t site)
     __attribute__((visibility("hidden")));
+
+// Swift, called by Swift: lower layers call these, and Agent.swift, which knows all layers, implements them.
+/// Puts a line of the agent's own into the trace, if there is one.
+void tracer_record_message(const uint8_t *text, long byte_count) __attribute__((visibility("hidden")));
+/// A thread gives up a chunk: its words from the first one, and up to the second. Signals are blocked.
+void tracer_chunk_full(const uint64_t *words, const uint64_t *end) __attribute__((visibility("hidden")));
+uint64_t tracer_function_address(uint32_t function) __attribute__((visibility("hidden")));
+/// Returns true if the address lies in the code of the function (aarch64).
+_Bool tracer_function_contains(uint32_t function, uint64_t address) __attribute__((visibility("hidden")));
+/// The thread has returned to this label at this stack pointer, and none of its frames did. False: nor has an initializer.
+_Bool tracer_returned_apart(struct thread_state *, uint64_t label, uint64_t stack_pointer, uint64_t now_ticks)
+    __attribute__((visibility("hidden")));
+/// A frame of KIND_LOAD is about to end.
+void tracer_load_returned(struct thread_state *, struct frame_record *, uint64_t now_ticks) __attribute__((visibility("hidden")));
+/// Modules, by their index, with LoaderWatch.lock held. The modules that are there at the start are known, and nothing has been done with
+/// them. Takes the number of their call slots.
+void tracer_modules_known(long slots) __attribute__((visibility("hidden")));
+/// It is mapped, and none of its code has run.
+void tracer_module_patch(long module) __attribute__((visibility("hidden")));
+/// It is relocated, and its slots may be led to stubs.
+void tracer_module_bind(long module) __attribute__((visibility("hidden")));
+/// It is mapped, and relocated already or not: before its initializers run.
+void tracer_module_prepare(long module, _Bool is_relocated) __attribute__((visibility("hidden")));
+/// All that a load has brought is bound.
+void tracer_modules_bound(void) __attribute__((visibility("hidden")));
+/// It is no longer mapped.
+void tracer_module_release(long module) __attribute__((visibility("hidden")));
+
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
 void tracer_agent_end(void) __attribute__((visibility("hidden")));

@@ -1,4 +1,5 @@
-// The trampolines are linked and never run.
+// The trampolines are linked and never run. A message is in no trace.
+@_cdecl("tracer_record_message") public func recordMessage(_: UnsafeRawPointer?, _: Int) {}
 @_cdecl("tracer_agent_start") public func agentStart(_: CInt, _: UnsafeRawPointer?, _: UnsafeRawPointer?) {}
 @_cdecl("tracer_agent_end") public func agentEnd() {}
 @_cdecl("tracer_slow_enter") public func slowEnter() -> UnsafeRawPointer? { nil }

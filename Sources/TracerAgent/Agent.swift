@@ -26,10 +26,9 @@ extension Agent {
         var store = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
         Process.keepTexts(&store)
         Memory.protect(tracer_address_mappings(), UInt64(MAPPING_BYTES), Memory.readWrite)
-        Message.begin { if TraceOutput.isOpen { MetadataWriter.text(UInt16(TRACE_TEXT_MESSAGE), $0, $1) } }
+        Message.begin()
         let complaints = settings.read(environment, into: &store)
         initializeLayers()
-        connectLayers()
         if !settings.children && isChild { return }
         if isWithoutCounter { settings.clock = .monotonic }
         chooseClock()
@@ -90,34 +89,6 @@ extension Agent {
         CacheHome.isUsed = settings.usesCache
         CacheHome.folder = settings.cacheHome
         CacheHome.home = settings.home
-    }
-
-    /// Sets the callbacks by which lower layers call into higher ones.
-    private func connectLayers() {
-        ModuleEvents.begin = {
-            GlobalDefinitions.expect($0)
-            PatchedFunctions.begin()
-        }
-        ModuleEvents.patch = { PatchedFunctions.patch($0) }
-        ModuleEvents.bind = { Agent.bind($0) }
-        ModuleEvents.prepare = { InitializerStubs.replaceLater(ModuleTable.modules.pointer($0), $0, isRelocated: $1) }
-        ModuleEvents.finish = { ScanCache.end() }
-        ModuleEvents.release = { ModuleTable.modules.pointer($0).pointee.lazy.giveBack() }
-        Returns.isOther = { Initializers.returned(ThreadRecorder($0), $1, $2, $3) }
-        Returns.ofLoad = { Agent.loadReturned(ThreadRecorder($0), $1, $2) }
-        Returns.address = { FunctionTable.entry($0).target }
-        if Architecture.returnsInRegister { Returns.isInside = { FunctionTable.entry($0).contains($1) } }
-    }
-    private static func bind(_ index: Int) {
-        let module = ModuleTable.modules.pointer(index)
-        var detail = Rebinder.bind(index) { if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &$0) } }
-        if !module.pointee.isAgain { Bindings.write(from: index) }
-        MetadataWriter.detail(&detail, module, index)
-    }
-    private static func loadReturned(_ recorder: ThreadRecorder, _ frame: Frame, _ now: UInt64) {
-        if !Loads.leave(recorder, frame) { return }
-        if frame.pointee.owner == nil { Initializers.closeAbandoned(recorder.context, below: frame.pointee.stack_pointer) }
-        Loads.returned(frame, now)
     }
 
     private func chooseClock() {
@@ -205,3 +176,65 @@ public func tracer_agent_end() {
         agent.end()
     }
 }
+
+// MARK: - Calls from the layers below (layout.h)
+
+@c @implementation
+public func tracer_record_message(_ text: UnsafePointer<UInt8>!, _ byteCount: Int) {
+    if TraceOutput.isOpen { MetadataWriter.text(UInt16(TRACE_TEXT_MESSAGE), text, byteCount) }
+}
+
+@c @implementation
+public func tracer_chunk_full(_ words: UnsafePointer<UInt64>!, _ end: UnsafePointer<UInt64>!) { HotFunctions.look(words, end) }
+
+@c @implementation
+public func tracer_function_address(_ function: UInt32) -> UInt64 { FunctionTable.entry(function).target }
+
+@c @implementation
+public func tracer_function_contains(_ function: UInt32, _ address: UInt64) -> Bool { FunctionTable.entry(function).contains(address) }
+
+@c @implementation
+public func tracer_returned_apart(
+    _ state: UnsafeMutablePointer<thread_state>!, _ label: UInt64, _ stackPointer: UInt64, _ now: UInt64
+) -> Bool {
+    Initializers.returned(ThreadRecorder(state), label, stackPointer, now)
+}
+
+@c @implementation
+public func tracer_load_returned(
+    _ state: UnsafeMutablePointer<thread_state>!, _ ending: UnsafeMutablePointer<frame_record>!, _ now: UInt64
+) {
+    guard let frame = ending else { return }
+    let recorder = ThreadRecorder(state)
+    if !Loads.leave(recorder, frame) { return }
+    if frame.pointee.owner == nil { Initializers.closeAbandoned(recorder.context, below: frame.pointee.stack_pointer) }
+    Loads.returned(frame, now)
+}
+
+@c @implementation
+public func tracer_modules_known(_ slots: Int) {
+    GlobalDefinitions.expect(slots)
+    PatchedFunctions.begin()
+}
+
+@c @implementation
+public func tracer_module_patch(_ module: Int) { PatchedFunctions.patch(module) }
+
+@c @implementation
+public func tracer_module_bind(_ index: Int) {
+    let module = ModuleTable.modules.pointer(index)
+    var detail = Rebinder.bind(index) { if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &$0) } }
+    if !module.pointee.isAgain { Bindings.write(from: index) }
+    MetadataWriter.detail(&detail, module, index)
+}
+
+@c @implementation
+public func tracer_module_prepare(_ module: Int, _ isRelocated: Bool) {
+    InitializerStubs.replaceLater(ModuleTable.modules.pointer(module), module, isRelocated: isRelocated)
+}
+
+@c @implementation
+public func tracer_modules_bound() { ScanCache.end() }
+
+@c @implementation
+public func tracer_module_release(_ module: Int) { ModuleTable.modules.pointer(module).pointee.lazy.giveBack() }

@@ -51,6 +51,9 @@ class Arrows(unittest.TestCase):
     def test_a_function_from_above(self):
         self.fails("build is declared in Middle", Middle__Wall="func build() {}", Low__Pit="func dig() { build() }")
 
+    def test_a_function_that_a_header_declares(self):
+        self.passes(Main="@c @implementation\npublic func build() {}", Low__Pit="func dig() { build() }")
+
     def test_a_variable_from_above(self):
         self.fails("agent is declared in .", Main="var agent = 1", Low__Pit="func dig() -> Int { agent + 1 }")
 

@@ -33,11 +33,11 @@ enum HotFunctions {
         if areKept { return }
         while functions.count <= Int(id) { if !functions.append(Seen(hook: nil)) { return } }
         functions.pointer(Int(id)).pointee.hook = hook
-        FullChunks.look = { HotFunctions.look($0, $1) }
     }
 
     /// Signals are blocked. No word below `end` is written any more, but those that an interrupted trampoline has reserved.
-    private static func look(_ words: UnsafePointer<UInt64>, _ end: UnsafePointer<UInt64>) {
+    static func look(_ words: UnsafePointer<UInt64>, _ end: UnsafePointer<UInt64>) {
+        if functions.count == 0 { return }
         let cost = UInt64(TraceOutput.cost.leaf)
         if cost == 0 { return } // not known, or a time filter omits what is short
         lock.lock()

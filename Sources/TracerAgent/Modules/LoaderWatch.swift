@@ -6,23 +6,6 @@
 // Everything here runs with the loader's lock held.
 import CSupport
 
-/// Callbacks for modules, of those who make events of their calls. Set by the agent before the first module is found; LoaderWatch.lock
-/// is held.
-enum ModuleEvents {
-    /// The modules that are there at the start are known, and nothing has been done with them. Takes the number of their call slots.
-    nonisolated(unsafe) static var begin: (@convention(c) (Int) -> Void)!
-    /// It is mapped, and none of its code has run.
-    nonisolated(unsafe) static var patch: (@convention(c) (Int) -> Void)!
-    /// It is relocated, and its slots may be led to stubs.
-    nonisolated(unsafe) static var bind: (@convention(c) (Int) -> Void)!
-    /// It is mapped, and relocated already or not: before its initializers run.
-    nonisolated(unsafe) static var prepare: (@convention(c) (Int, Bool) -> Void)!
-    /// All that a load has brought is bound.
-    nonisolated(unsafe) static var finish: (@convention(c) () -> Void)!
-    /// It is no longer mapped.
-    nonisolated(unsafe) static var release: (@convention(c) (Int) -> Void)!
-}
-
 enum LoaderWatch {
     /// Held by who changes what the agent knows of modules, makes stubs, or binds slots: the loader's hook, initializers and
     /// finalizers, the end of dlopen, the first call of a lazy slot. Only the first of these have the loader's lock, too, which is
@@ -72,10 +55,10 @@ enum LoaderWatch {
         FunctionTable.expect(slots)
         Lock.isAlone = isSingleThreaded
         defer { Lock.isAlone = false }
-        ModuleEvents.begin(slots)
-        for n in 0..<ModuleTable.modules.count { ModuleEvents.patch(n) }
-        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { ModuleEvents.bind(n) }
-        ModuleEvents.finish()
+        tracer_modules_known(slots)
+        for n in 0..<ModuleTable.modules.count { tracer_module_patch(n) }
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { tracer_module_bind(n) }
+        tracer_modules_bound()
         let loader = ModuleTable.module(of: debug.pointee.hook).map { withUnsafePointer(to: &$0.pointee.image) { $0 } }
         if !LoaderHook.patch(debug.pointee.hook, in: loader) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
         return flags
@@ -134,7 +117,7 @@ enum LoaderWatch {
             TraceOutput.flags |= ForeignConvention.mark()
             CallerQuestions.mark()
             TraceOutput.header.pointee.flags = TraceOutput.flags
-            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad { ModuleEvents.patch(n) }
+            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad { tracer_module_patch(n) }
         }
         bindPending { $0.pointee.isRelocated }
         if first >= 0 {
@@ -157,7 +140,7 @@ enum LoaderWatch {
             if module.pointee.state == .pending { pendingCount &-= 1 }
             module.pointee.state = .retired
             ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
-            ModuleEvents.release(n)
+            tracer_module_release(n)
             ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
             InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
             MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
@@ -172,7 +155,7 @@ enum LoaderWatch {
             let module = ModuleTable.modules.pointer(index)
             let relocation = RelocationState(module.pointee.image)
             module.pointee.isRelocated = relocation == .done
-            if relocation != .unknown { ModuleEvents.prepare(index, module.pointee.isRelocated) }
+            if relocation != .unknown { tracer_module_prepare(index, module.pointee.isRelocated) }
         }
         return index
     }
@@ -205,9 +188,9 @@ enum LoaderWatch {
             let module = ModuleTable.modules.pointer(n)
             if module.pointee.state != .pending || !isRelocated(module) { continue }
             pendingCount &-= 1
-            ModuleEvents.bind(n)
+            tracer_module_bind(n)
         }
-        ModuleEvents.finish()
+        tracer_modules_bound()
     }
 }
 

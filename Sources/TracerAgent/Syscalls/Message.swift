@@ -8,15 +8,10 @@ enum Message {
     /// land there.
     nonisolated(unsafe) private static var standardError: FileStatus?
 
-    /// Puts the line into the trace, if there is one.
-    nonisolated(unsafe) private static var record: (@convention(c) (CText, Int) -> Void)?
     /// The agent has begun, and this process is recorded.
     nonisolated(unsafe) static var isRecording = false
 
-    static func begin(_ record: @escaping @convention(c) (CText, Int) -> Void) {
-        self.record = record
-        standardError = FileStatus(ofDescriptor: 2)
-    }
+    static func begin() { standardError = FileStatus(ofDescriptor: 2) }
 
     static func warn(_ parts: (inout TextBuffer) -> Void) {
         var buffer = InlineArray<1024, UInt8>(repeating: 0)
@@ -25,7 +20,7 @@ enum Message {
             var line = TextBuffer(bytes.baseAddress!, capacity: 1024)
             line.append("tracer: ")
             parts(&line)
-            record?(CText(line.start), line.count)
+            tracer_record_message(line.start, line.count)
             if line.isFull { line.start[line.count &- 1] = 0x0a } else { line.append(0x0a) }
             if !isQuiet { print(CText(line.start), line.count) }
         }

@@ -2,18 +2,6 @@
 import CSupport
 import CTraceLayout
 
-/// Callbacks into higher layers when a call of theirs returns. Set by the agent before the first call.
-enum Returns {
-    /// The thread has returned to this label at this stack pointer, and none of its frames did. False: nor has any other call.
-    nonisolated(unsafe) static var isOther: (@convention(c) (UnsafeMutablePointer<thread_state>, UInt64, UInt64, UInt64) -> Bool)!
-    /// A frame of KIND_LOAD is about to end.
-    nonisolated(unsafe) static var ofLoad: (@convention(c) (UnsafeMutablePointer<thread_state>, Frame, UInt64) -> Void)!
-    /// Returns the address of the function.
-    nonisolated(unsafe) static var address: (@convention(c) (UInt32) -> UInt64)!
-    /// The address lies in the code of the function.
-    nonisolated(unsafe) static var isInside: (@convention(c) (UInt32, UInt64) -> Bool)!
-}
-
 extension Spills {
     /// Address that the function returns to in the end.
     var caller: UInt64 { ReturnLabels.returnAddress(returnAddress) }
@@ -91,7 +79,7 @@ extension ThreadRecorder {
     /// exception, calls return into its caller: which is the same function when it calls itself, but then it has a slot.
     private static func mayShare(_ frame: Frame, _ label: UInt64) -> Bool {
         if !Architecture.returnsInRegister || frame.isFilling || frame.label == label { return false }
-        func isInside(_ label: UInt64) -> Bool { Returns.isInside(frame.function, ReturnLabels.returnAddress(label)) }
+        func isInside(_ label: UInt64) -> Bool { tracer_function_contains(frame.function, ReturnLabels.returnAddress(label)) }
         return isInside(label) && !isInside(frame.label)
     }
 
@@ -129,7 +117,7 @@ extension ThreadRecorder {
             }
         }
         if context.pointee.sharing_calls != nil && returnedSharing(label, stackPointer) { return }
-        if Returns.isOther(state, label, stackPointer, now) { return }
+        if tracer_returned_apart(state, label, stackPointer, now) { return }
         while let frame = openFrame(at: stackPointer, label) ?? migratedFrame(at: stackPointer, label) {
             let isTailCall = frame.isTailCall
             isKnown = true
@@ -151,7 +139,7 @@ extension ThreadRecorder {
     }
 
     func exit(_ frame: Frame, _ now: UInt64) {
-        if frame.pointee.function.pointee.kind == UInt16(KIND_LOAD) { Returns.ofLoad(state, frame, now) }
+        if frame.pointee.function.pointee.kind == UInt16(KIND_LOAD) { tracer_load_returned(state, frame, now) }
         let wasAlternate = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.event == nil { frame.setElsewhere() }

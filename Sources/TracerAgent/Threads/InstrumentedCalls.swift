@@ -144,7 +144,7 @@ extension ThreadRecorder {
         var frame = top
         while frame != base {
             if frame.label == label && !frame.isInstrumented {
-                return Returns.address(frame.function) == UInt64(UInt(bitPattern: hook.pointee.target))
+                return tracer_function_address(frame.function) == UInt64(UInt(bitPattern: hook.pointee.target))
             }
             frame = frame.pointee.below
         }

@@ -5,12 +5,6 @@
 import CSupport
 import CTraceLayout
 
-/// Callback into higher layers for a chunk that is full. Set before there is something to be done.
-enum FullChunks {
-    /// From its first word, and up to this one; signals are blocked.
-    nonisolated(unsafe) static var look: (@convention(c) (UnsafePointer<UInt64>, UnsafePointer<UInt64>) -> Void)?
-}
-
 extension ThreadRecorder {
     private static let mostStoredFrames = 4096
 
@@ -57,10 +51,10 @@ extension ThreadRecorder {
 
     /// Once, when it is given up: who could not have another one comes again.
     private func lookAtChunk() {
-        guard let look = FullChunks.look, let chunk = context.pointee.chunk, let cursor = position.pointee.cursor else { return }
+        guard let chunk = context.pointee.chunk, let cursor = position.pointee.cursor else { return }
         let body = Int(chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee.body_offset)
         let end = chunk + Int(ThreadRecorder.usedBytes(chunk, until: cursor, context))
-        look((chunk + body).assumingMemoryBound(to: UInt64.self), end.assumingMemoryBound(to: UInt64.self))
+        tracer_chunk_full((chunk + body).assumingMemoryBound(to: UInt64.self), end.assumingMemoryBound(to: UInt64.self))
     }
 
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
