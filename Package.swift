@@ -141,7 +141,9 @@ let package = Package(
         .systemLibrary(name: "CSQLite"),
         .target(
             name: "LaunchLab",
-            dependencies: ["CLaunch", "CRecorder", "CSQLite", "Presentation", "Recorder", "Statistics", "TraceAnalysis", "Symbols"],
+            dependencies: [
+                "CLaunch", "CRecorder", "CSQLite", "Presentation", "Recorder", "Statistics", "Symbols", "TraceAnalysis", "TraceFormat",
+            ],
             swiftSettings: coldSwift),
         .target(name: "CPageFiles", cSettings: [.unsafeFlags(["-std=c23"])]),
         .target(

@@ -1,5 +1,6 @@
-// Every environment variable of the agent, each declared once: its name, what its values look like, what holds without it. The agent
-// (Embedded Swift) reads them, `tracer record` checks its options by them and sets them; both compile this file. Nothing here allocates.
+// Every environment variable of the agent, each declared once: its name, what its values look like, what holds without it, and the option
+// of `tracer record` that sets it. The agent (Embedded Swift) reads them, `tracer record` has its options, their help and their checks from
+// here; both compile this file. Nothing here allocates.
 //
 // TRACER_LOADER, which libtracer-audit.so reads, is not the agent's: see loader_notes.h.
 
@@ -16,11 +17,26 @@ public struct Variable<Grammar: VariableGrammar> {
     public let standard: Grammar.Value
     /// Completes "give …".
     public let form: StaticString
+    #if !hasFeature(Embedded)
+    /// Option of `tracer record` or `tracer startup`; empty: there is none.
+    public let option: StaticString
+    /// In the help of the option: what it does, and what its value is called.
+    public let help: StaticString
+    public let valueName: StaticString
+    #endif
 
-    @inlinable init(_ name: StaticString, _ grammar: Grammar.Type, _ standard: Grammar.Value, form: StaticString) {
+    @inlinable init(
+        _ name: StaticString, _ grammar: Grammar.Type, _ standard: Grammar.Value, form: StaticString,
+        option: StaticString = "", _ valueName: StaticString = "", help: StaticString = ""
+    ) {
         self.name = name
         self.standard = standard
         self.form = form
+        #if !hasFeature(Embedded)
+        self.option = option
+        self.valueName = valueName
+        self.help = help
+        #endif
     }
 
     @inlinable public func read(_ text: UnsafePointer<UInt8>) -> Grammar.Value? { Grammar.read(text) }
@@ -45,61 +61,101 @@ public enum Variables {
     @inlinable public static var output: Variable<FileTemplate> {
         Variable(
             "TRACER_OUT", FileTemplate.self, StaticString("tracer.%e.%p.trace").utf8Start,
-            form: "a file name; %p is the process id, %e the program, %% a percent sign")
+            form: "a file name; %p is the process id, %e the program, %% a percent sign",
+            option: "--output", "file", help: "Trace file; %p is the pid, %e the program.")
     }
     /// Levels of recorded calls; 0: no limit.
     @inlinable public static var maximumDepth: Variable<Depth> {
-        Variable("TRACER_MAXDEPTH", Depth.self, 0, form: "a whole number of calls up to 1000000; 0 is no limit")
+        Variable(
+            "TRACER_MAXDEPTH", Depth.self, 0, form: "a whole number of calls up to 1000000; 0 is no limit",
+            option: "--max-depth", "calls", help: "Record calls only down to this depth.")
     }
     /// Calls that took less are not kept.
     @inlinable public static var minimumTime: Variable<Milliseconds> {
-        Variable("TRACER_MINMS", Milliseconds.self, 0, form: "milliseconds, such as 0.5")
-    }
-    /// Only these functions are recorded …
-    @inlinable public static var include: Variable<Globs> {
-        Variable("TRACER_INCLUDE", Globs.self, nil, form: "globs separated by ':', each FUNCTION, MODULE or MODULE!FUNCTION")
-    }
-    /// … and of them all but these.
-    @inlinable public static var exclude: Variable<Globs> {
-        Variable("TRACER_EXCLUDE", Globs.self, nil, form: "globs separated by ':', each FUNCTION, MODULE or MODULE!FUNCTION")
+        Variable(
+            "TRACER_MINMS", Milliseconds.self, 0, form: "milliseconds, such as 0.5",
+            option: "--min-ms", "time", help: "Drop calls shorter than this: 0.5 (milliseconds), 20us.")
     }
     /// These functions record their calls themselves, by their first bytes; nil: calls through slots alone are recorded.
     @inlinable public static var functions: Variable<Globs> {
         Variable(
-            "TRACER_FUNCTIONS", Globs.self, nil, form: "globs separated by ':', each FUNCTION of the program or MODULE!FUNCTION")
+            "TRACER_FUNCTIONS", Globs.self, nil, form: "globs separated by ':', each FUNCTION of the program or MODULE!FUNCTION",
+            option: "--functions", "glob",
+            help: "Also record every call of these functions of the program, or of MODULE!FUNCTION: '*', '*!*'; repeatable.")
     }
     /// But those that are smaller than this number of bytes and run no code but their own.
     @inlinable public static var minimumSize: Variable<Depth> {
-        Variable("TRACER_MINSIZE", Depth.self, 0, form: "a whole number of bytes up to 1000000")
+        Variable(
+            "TRACER_MINSIZE", Depth.self, 0, form: "a whole number of bytes up to 1000000",
+            option: "--min-size", "bytes", help: "With --functions: skip smaller functions that call nothing.")
     }
     /// They do so also when they are called very often and are very short.
-    @inlinable public static var keepsHot: Variable<Switch> { Variable("TRACER_KEEPHOT", Switch.self, false, form: "on or off") }
+    @inlinable public static var keepsHot: Variable<Switch> {
+        Variable(
+            "TRACER_KEEPHOT", Switch.self, false, form: "on or off", option: "--keep-hot",
+            help: """
+                With --functions: keep recording short functions that are called very often, although recording takes most of their time.
+                """)
+    }
     /// The address that each call returns to is recorded with it.
-    @inlinable public static var callSites: Variable<Switch> { Variable("TRACER_CALLSITES", Switch.self, false, form: "on or off") }
-    /// The first call of one of these functions says that the program is ready.
-    @inlinable public static var ready: Variable<Globs> {
-        Variable("TRACER_READY", Globs.self, nil, form: "the name of a function")
+    @inlinable public static var callSites: Variable<Switch> {
+        Variable(
+            "TRACER_CALLSITES", Switch.self, false, form: "on or off", option: "--call-sites",
+            help: "Also record the call site of each call: 8 bytes more per call.")
+    }
+    /// Only these functions are recorded …
+    @inlinable public static var include: Variable<Globs> {
+        Variable(
+            "TRACER_INCLUDE", Globs.self, nil, form: "globs separated by ':', each FUNCTION, MODULE or MODULE!FUNCTION",
+            option: "--include", "glob", help: "Record only matching functions or modules; repeatable.")
+    }
+    /// … and of them all but these.
+    @inlinable public static var exclude: Variable<Globs> {
+        Variable(
+            "TRACER_EXCLUDE", Globs.self, nil, form: "globs separated by ':', each FUNCTION, MODULE or MODULE!FUNCTION",
+            option: "--exclude", "glob", help: "Do not record matching functions or modules; repeatable.")
     }
     /// Largest size of the trace file, in bytes; 0: no limit, in ring mode `ringSize`.
     @inlinable public static var maximumSize: Variable<ByteCount> {
-        Variable("TRACER_MAXSIZE", ByteCount.self, 0, form: "a size such as 512K, 64M or 2G, at least 64K; 0 is no limit")
+        Variable(
+            "TRACER_MAXSIZE", ByteCount.self, 0, form: "a size such as 512K, 64M or 2G, at least 64K; 0 is no limit",
+            option: "--max-size", "size", help: "Largest trace file, such as 64M or 2G.")
     }
     @inlinable public static var ringSize: UInt64 { 64 << 20 }
     @inlinable public static var mode: Variable<ModeName> {
         Variable(
-            "TRACER_MODE", ModeName.self, .full, form: "full (keep everything), ring (keep the end) or counts (which functions were called)"
-        )
+            "TRACER_MODE", ModeName.self, .full,
+            form: "full (keep everything), ring (keep the end) or counts (which functions were called)",
+            option: "--mode", "full|ring|counts",
+            help: "full keeps everything, ring keeps the end, counts keeps only which functions were called (with --functions).")
     }
     /// The processes that the program starts are recorded, too.
-    @inlinable public static var children: Variable<Switch> { Variable("TRACER_CHILDREN", Switch.self, true, form: "on or off") }
+    @inlinable public static var children: Variable<Switch> {
+        Variable(
+            "TRACER_CHILDREN", Switch.self, true, form: "on or off", option: "--children",
+            help: "Also record the processes it starts; on by default.")
+    }
+    /// Findings in libraries are remembered for the next start.
+    @inlinable public static var cache: Variable<Switch> {
+        Variable(
+            "TRACER_CACHE", Switch.self, true, form: "on or off", option: "--cache",
+            help: "Cache what was found in libraries for the next start, in ~/.cache/tracer; on by default.")
+    }
+    /// The first call of one of these functions says that the program is ready.
+    @inlinable public static var ready: Variable<Globs> {
+        Variable("TRACER_READY", Globs.self, nil, form: "the name of a function", option: "--ready")
+    }
     /// Recording begins with the program, not with tracer_start().
     @inlinable public static var start: Variable<Switch> {
-        Variable("TRACER_START", Switch.self, true, form: "on, or off to wait until the program calls tracer_start()")
+        Variable(
+            "TRACER_START", Switch.self, true, form: "on, or off to wait until the program calls tracer_start()",
+            option: "--start", "on|off", help: "off: wait until the program calls tracer_start().")
     }
     /// Nothing is said on standard error.
-    @inlinable public static var quiet: Variable<Switch> { Variable("TRACER_QUIET", Switch.self, false, form: "on or off") }
-    /// Findings in libraries are remembered for the next start.
-    @inlinable public static var cache: Variable<Switch> { Variable("TRACER_CACHE", Switch.self, true, form: "on or off") }
+    @inlinable public static var quiet: Variable<Switch> {
+        Variable(
+            "TRACER_QUIET", Switch.self, false, form: "on or off", option: "--quiet", help: "No summary, and no messages from the agent.")
+    }
     @inlinable public static var clock: Variable<ClockName> { Variable("TRACER_CLOCK", ClockName.self, .auto, form: "auto or monotonic") }
 
     /// Stamp by which `tracer record` recognises the files of one run, and its child.

@@ -17,16 +17,16 @@ import TraceFormat
     @Test func optionsBecomeVariables() throws {
         var options = RecordOptions()
         #expect(try options.variables().isEmpty)
-        options.maximumDepth = "007"
-        options.minimumMilliseconds = "0.25"
-        options.include = ["mem*", "libz.so*"]
-        options.exclude = ["free"]
-        options.maximumSize = "64M"
-        options.mode = "ring"
-        options.children = false
-        options.cache = false
-        options.start = "off"
-        options.quiet = true
+        options.set(Variables.maximumDepth, "007")
+        options.set(Variables.minimumTime, "0.25")
+        options.set(Variables.include, ["mem*", "libz.so*"])
+        options.set(Variables.exclude, ["free"])
+        options.set(Variables.maximumSize, "64M")
+        options.set(Variables.mode, "ring")
+        options.set(Variables.children, false)
+        options.set(Variables.cache, false)
+        options.set(Variables.start, "off")
+        options.set(Variables.quiet, true)
         #expect(
             try options.variables().map { "\($0.name)=\($0.value)" } == [
                 "TRACER_MAXDEPTH=7", "TRACER_MINMS=0.25", "TRACER_INCLUDE=mem*:libz.so*", "TRACER_EXCLUDE=free",
@@ -36,17 +36,17 @@ import TraceFormat
 
     @Test(arguments: ["", "1000001", "-1", "+1", "1.5", "ten", " 3", "4294967296", "99999999999999999999999"])
     func badDepthIsUsage(_ text: String) {
-        #expect(refusal { $0.maximumDepth = text }?.status == 2)
+        #expect(refusal { $0.set(Variables.maximumDepth, text) }?.status == 2)
     }
 
     @Test(arguments: ["", ".", "1.", "-1", "1e3", "1,5", "nan", "0x1", "1.2.3", " 1"])
     func badMillisecondsAreUsage(_ text: String) {
-        #expect(refusal { $0.minimumMilliseconds = text }?.status == 2)
+        #expect(refusal { $0.set(Variables.minimumTime, text) }?.status == 2)
     }
 
     @Test(arguments: ["0", "1", "0.5", ".5", "123456789.123456789"])
     func goodMillisecondsPass(_ text: String) {
-        #expect(refusal { $0.minimumMilliseconds = text } == nil)
+        #expect(refusal { $0.set(Variables.minimumTime, text) } == nil)
     }
 
     @Test func sizesHaveBinaryUnits() {
@@ -58,21 +58,21 @@ import TraceFormat
         #expect(Variables.maximumSize.read("2G") == 2 << 30)
         for text in ["", "K", "1", "63K", "-64M", "64BM", "64 M", "1048576G", "1T", "0.5G", "99999999999G", "18446744073709551616"] {
             #expect(Variables.maximumSize.read(text) == nil, "\(text)")
-            #expect(refusal { $0.maximumSize = text }?.status == 2)
+            #expect(refusal { $0.set(Variables.maximumSize, text) }?.status == 2)
         }
     }
 
     @Test func emptyGlobAndScopeOperatorAreUsage() {
-        #expect(refusal { $0.include = [""] }?.status == 2)
-        #expect(refusal { $0.exclude = ["std::*"] }?.message.contains("_ZNSt*") == true)
-        #expect(refusal { $0.exclude = ["a:b"] } == nil)
+        #expect(refusal { $0.set(Variables.include, [""]) }?.status == 2)
+        #expect(refusal { $0.set(Variables.exclude, ["std::*"]) }?.message.contains("_ZNSt*") == true)
+        #expect(refusal { $0.set(Variables.exclude, ["a:b"]) } == nil)
     }
 
     @Test(arguments: ["on", "1", "yes"], ["off", "0", "no"])
     func switchesAreToldAsOnAndOff(on: String, off: String) throws {
         for (text, value) in [(on, "on"), (off, "off")] {
             var options = RecordOptions()
-            options.start = text
+            options.set(Variables.start, text)
             #expect(try options.variables().map(\.value) == [value])
         }
         #expect(Variables.children.read("On") == nil && Variables.quiet.read("") == nil)
@@ -93,8 +93,8 @@ import TraceFormat
     }
 
     @Test func wordsOutsideTheListAreUsage() {
-        #expect(refusal { $0.mode = "Full" }?.status == 2)
-        #expect(refusal { $0.start = "later" }?.status == 2)
+        #expect(refusal { $0.set(Variables.mode, "Full") }?.status == 2)
+        #expect(refusal { $0.set(Variables.start, "later") }?.status == 2)
     }
 }
 

@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import Recorder
+import TraceFormat
 
 package struct LaunchSubject {
     package let command: LaunchCommand
@@ -21,9 +22,9 @@ package struct LaunchSubject {
         let inherited = LaunchSubject.environment(controls)
         var options = RecordOptions()
         options.output = folder + "/run.%p.trace"
-        options.ready = readySymbol
-        options.children = false // their launch is another one
-        options.quiet = true
+        options.set(Variables.ready, readySymbol)
+        options.set(Variables.children, false) // their launch is another one
+        options.set(Variables.quiet, true)
         let run = try RecordingRun(command: command.words.map { Array($0.utf8CString) }, options: options, environment: inherited)
         path = run.target.path
         arguments = run.target.leadingArguments + command.words.dropFirst()

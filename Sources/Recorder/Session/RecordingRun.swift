@@ -69,7 +69,7 @@ package struct RecordingRun {
         session = UInt64.random(in: 1...UInt64.max, using: &random)
         environment = inherited
         // Functions are called from many call sites. Without labels for them recording goes on, and the agent says what is missing.
-        let labels = options.functions.isEmpty ? nil : try? AgentLibrary.find(AgentLibrary.labels)
+        let labels = options.isSet(Variables.functions) ? try? AgentLibrary.find(AgentLibrary.labels) : nil
         environment.set("LD_PRELOAD", AgentLibrary.preload([agent] + (labels.map { [$0] } ?? []), keeping: inherited["LD_PRELOAD"]))
         environment.set(Variables.output.name.description, template.text)
         for (name, value) in variables { environment.set(name, value) }

@@ -19,49 +19,33 @@ struct Record: ParsableCommand {
               tracer record --sample -o app.trace -- ./app --serve
             """)
 
-    @Option(
-        name: .shortAndLong,
-        help: ArgumentHelp(
-            "Trace file; %p is the pid, %e the program. \(Variables.output.name), default \(OutputTemplate.standard).", valueName: "file"))
+    @Option(name: .shortAndLong, help: .setting(Variables.output, default: OutputTemplate.standard))
     var output: String?
     @Flag(help: "Overwrite an existing run with the name of --output.")
     var force = false
-    @Option(help: ArgumentHelp("Record calls only down to this depth. \(Variables.maximumDepth.name).", valueName: "calls"))
+    @Option(help: .setting(Variables.maximumDepth))
     var maxDepth: String?
-    @Option(help: ArgumentHelp("Drop calls shorter than this: 0.5 (milliseconds), 20us. \(Variables.minimumTime.name).", valueName: "time"))
+    @Option(help: .setting(Variables.minimumTime))
     var minMs: String?
-    @Option(
-        help: ArgumentHelp(
-            "Also record every call of these functions of the program, or of MODULE!FUNCTION: '*', '*!*'; repeatable. \(Variables.functions.name).",
-            valueName: "glob"))
+    @Option(help: .setting(Variables.functions))
     var functions: [String] = []
-    @Option(
-        help: ArgumentHelp(
-            "With --functions: skip smaller functions that call nothing. \(Variables.minimumSize.name).", valueName: "bytes"))
+    @Option(help: .setting(Variables.minimumSize))
     var minSize: String?
-    @Flag(
-        help:
-            "With --functions: keep recording short functions that are called very often, although recording takes most of their time. \(Variables.keepsHot.name)."
-    )
+    @Flag(help: .setting(Variables.keepsHot))
     var keepHot = false
-    @Flag(help: "Also record the call site of each call: 8 bytes more per call. \(Variables.callSites.name).")
+    @Flag(help: .setting(Variables.callSites))
     var callSites = false
-    @Option(help: ArgumentHelp("Record only matching functions or modules; repeatable. \(Variables.include.name).", valueName: "glob"))
+    @Option(help: .setting(Variables.include))
     var include: [String] = []
-    @Option(help: ArgumentHelp("Do not record matching functions or modules; repeatable. \(Variables.exclude.name).", valueName: "glob"))
+    @Option(help: .setting(Variables.exclude))
     var exclude: [String] = []
-    @Option(help: ArgumentHelp("Largest trace file, such as 64M or 2G. \(Variables.maximumSize.name).", valueName: "size"))
+    @Option(help: .setting(Variables.maximumSize))
     var maxSize: String?
-    @Option(
-        help: ArgumentHelp(
-            "full keeps everything, ring keeps the end, counts keeps only which functions were called (with --functions). \(Variables.mode.name).",
-            valueName: "full|ring|counts"))
+    @Option(help: .setting(Variables.mode))
     var mode: String?
-    @Flag(inversion: .prefixedNo, help: "Also record the processes it starts; on by default. \(Variables.children.name).")
+    @Flag(inversion: .prefixedNo, help: .setting(Variables.children))
     var children: Bool?
-    @Flag(
-        inversion: .prefixedNo,
-        help: "Cache what was found in libraries for the next start, in ~/.cache/tracer; on by default. \(Variables.cache.name).")
+    @Flag(inversion: .prefixedNo, help: .setting(Variables.cache))
     var cache: Bool?
     @Flag(
         inversion: .prefixedNo,
@@ -78,9 +62,9 @@ struct Record: ParsableCommand {
     var sample: String?
     @Flag(help: "Also record page faults whose page was in memory; tracer waits counts them by stage and file.")
     var minorFaults = false
-    @Option(help: ArgumentHelp("off: wait until the program calls tracer_start(). \(Variables.start.name).", valueName: "on|off"))
+    @Option(help: .setting(Variables.start))
     var start: String?
-    @Flag(help: "No summary, and no messages from the agent. \(Variables.quiet.name).")
+    @Flag(help: .setting(Variables.quiet))
     var quiet = false
     @Argument(parsing: .captureForPassthrough, help: ArgumentHelp("The program and its arguments.", valueName: "program"))
     var command: [String] = []
@@ -115,19 +99,20 @@ struct Record: ParsableCommand {
         var options = RecordOptions()
         options.output = output
         options.replaces = force
-        options.maximumDepth = maxDepth
-        options.minimumMilliseconds = minMs.map { Self.milliseconds($0) }
-        options.functions = functions
-        options.minimumSize = minSize
-        options.keepsHot = keepHot
-        options.callSites = callSites
-        options.include = include
-        options.exclude = exclude
-        options.maximumSize = maxSize
-        options.mode = mode
-        options.children = children
-        options.cache = cache
-        options.start = start
+        options.set(Variables.maximumDepth, maxDepth)
+        options.set(Variables.minimumTime, minMs.map { Self.milliseconds($0) })
+        options.set(Variables.functions, functions)
+        options.set(Variables.minimumSize, minSize)
+        if keepHot { options.set(Variables.keepsHot, true) }
+        if callSites { options.set(Variables.callSites, true) }
+        options.set(Variables.include, include)
+        options.set(Variables.exclude, exclude)
+        options.set(Variables.maximumSize, maxSize)
+        options.set(Variables.mode, mode)
+        options.set(Variables.children, children)
+        options.set(Variables.cache, cache)
+        options.set(Variables.start, start)
+        if quiet { options.set(Variables.quiet, true) }
         options.states = states
         for option in [sample.map { _ in "--sample" }, minorFaults ? "--minor-faults" : nil].compactMap({ $0 }) where states == false {
             throw CommandFailure(message: "\(option) needs --states: remove --no-states", status: 2)
@@ -141,7 +126,6 @@ struct Record: ParsableCommand {
             }
             options.samplesPerSecond = rate
         }
-        options.quiet = quiet
         options.gathersProcesses = true
         let result: RecordingResult
         do {
@@ -155,5 +139,14 @@ struct Record: ParsableCommand {
         }
         if !quiet { RecordSummary(result).print() }
         throw ExitCode(result.status)
+    }
+}
+
+extension ArgumentHelp {
+    /// As the table of variables has it, and the variable's name.
+    fileprivate static func setting<Grammar>(_ variable: Variable<Grammar>, default standard: String? = nil) -> ArgumentHelp {
+        ArgumentHelp(
+            "\(variable.help) \(variable.name)\(standard.map { ", default \($0)" } ?? "").",
+            valueName: variable.valueName.utf8CodeUnitCount == 0 ? nil : variable.valueName.description)
     }
 }

@@ -79,8 +79,8 @@ struct Startup: ParsableCommand {
     private func record() throws -> (RecordingResult, audit: LoaderNotes?) {
         var options = RecordOptions()
         options.output = output
-        options.ready = ready
-        options.children = false // their start is another one
+        options.set(Variables.ready, ready)
+        options.set(Variables.children, false) // their start is another one
         do {
             var run = try RecordingRun(command: rawArguments(last: command.count), options: options)
             let audit = loader ? try run.auditLoader() : nil
