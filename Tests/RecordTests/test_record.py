@@ -128,6 +128,10 @@ class Statuses(RecordTest):
         for value in ("0", "-1", "100000000", "often"):
             self.refused(2, f"--sample {value}: give a number", f"--sample={value}", "-o", "t", "touch", "started")
             self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
+        bad = {**os.environ, "TRACER_MINMS": "abc"}
+        self.refused(2, "TRACER_MINMS=abc: give milliseconds", "-o", "t", "touch", "started", env=bad)
+        self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
+        self.assertEqual(self.record("--min-ms", "1", "-o", "t", "true", env=bad).returncode, 0)
         self.refused(2, "--bogus", "--bogus", "true")
         self.refused(2, "needs a program")
         self.refused(2, "needs a program", "--")

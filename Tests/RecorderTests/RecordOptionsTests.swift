@@ -78,6 +78,19 @@ import TraceFormat
         #expect(Variables.children.read("On") == nil && Variables.quiet.read("") == nil)
     }
 
+    @Test func aBadVariableIsRefusedUnlessAnOptionReplacesIt() throws {
+        var options = RecordOptions()
+        let environment = ["TRACER_MINMS": "abc", "TRACER_MODE": "ring", "TRACER_OUT": "", "TRACER_OTHER": "x"]
+        #expect(throws: Refusal.usage("TRACER_MINMS=abc: give milliseconds, such as 0.5")) {
+            try options.check(environment: { environment[$0] })
+        }
+        #expect(throws: Refusal.usage("TRACER_CLOCK=: give auto or monotonic")) {
+            try options.check(environment: { $0 == "TRACER_CLOCK" ? "" : nil })
+        }
+        options.set(Variables.minimumTime, "1")
+        try options.check(environment: { environment[$0] })
+    }
+
     @Test func whatTheRecorderTellsTheAgentIsReadAsItIsWritten() throws {
         let session = try #require(Variables.session.read("00000000000000ff-4711-4026531836"))
         #expect(session.number == 255 && session.recorder == 4711 && session.namespace == 4_026_531_836)

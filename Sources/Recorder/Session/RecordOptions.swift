@@ -46,6 +46,13 @@ package struct RecordOptions: Sendable {
         }
         return result
     }
+    /// Throws a `Refusal` for the first variable of the environment with a bad value that no option replaces.
+    package func check(environment: (String) -> String?) throws(Refusal) {
+        for setting in Setting.all where values[setting.name] == nil {
+            guard let text = environment(setting.name), setting.value(text) == nil else { continue }
+            throw .usage("\(setting.name)=\(text): give \(setting.form)")
+        }
+    }
     private func given(_ setting: Setting) throws(Refusal) -> String? {
         guard let value = values[setting.name] else { return nil }
         switch value {

@@ -44,6 +44,7 @@ package struct RecordingRun {
     /// arguments as the user typed them, each NUL-terminated.
     package init(command: [[CChar]], options: RecordOptions, environment inherited: ProgramEnvironment = .inherited) throws(Refusal) {
         let variables = try options.variables()
+        try options.check(environment: { inherited[$0] })
         guard let directory = getcwd(nil, 0) else {
             throw .usage("the current directory no longer exists: change to one that does")
         }
