@@ -70,6 +70,7 @@ TABLE = """
     docs/                        DOCUMENTS
     docs/schemas/                Tests/JSONTests
     docs/fleet.md                Tests/FleetTests DOCUMENTS
+    docs/settings.md             Tests/RecorderTests Tests/RecordTests DOCUMENTS
     README.md                    DOCUMENTS
     CHANGELOG.md                 DOCUMENTS Tests/Packages
     CONTRIBUTING.md              DOCUMENTS
