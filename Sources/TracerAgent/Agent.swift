@@ -42,7 +42,7 @@ extension Agent {
         SpecialFunction.begin()
         guard ForkWatch.begin(), Trampolines.isReachable() else { return }
         let readsKernelClock = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC)
-        if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: Limits.minimumTicks > 0) || !ReturnLabels.begin() {
+        if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: Limits.hasTimeFilter) || !ReturnLabels.begin() {
             Message.warn { $0.append("this process may not create executable memory (MDWE, SELinux execmem): it runs unrecorded") }
             return
         }
@@ -99,20 +99,7 @@ extension Agent {
             Clock.source = UInt32(TRACE_CLOCK_MONOTONIC)
             Clock.ticksPerSecond = 1_000_000_000
         }
-        if settings.minimumNanoseconds == 0 { return }
-        // The filter needs the length of a tick now. Where the CPU does not say it, it is measured: 1 ms once,
-        // only when the filter is used, good to a few parts in ten thousand.
-        var perSecond = Clock.ticksPerSecond
-        if perSecond == 0 {
-            let first = Clock.sample()
-            while Clock.monotonic() &- first.monotonic_ns < 1_000_000 {}
-            let last = Clock.sample()
-            perSecond = (last.ticks &- first.ticks) &* 1_000_000_000 / (last.monotonic_ns &- first.monotonic_ns)
-        }
-        Limits.minimumTicks =
-            settings.minimumNanoseconds / 1_000_000 &* (perSecond / 1000)
-            &+ settings.minimumNanoseconds % 1_000_000 &* (perSecond / 1000) / 1_000_000
-        if Limits.minimumTicks == 0 { Limits.minimumTicks = 1 }
+        if settings.minimumNanoseconds > 0 { Limits.minimumTicks = Clock.ticks(in: settings.minimumNanoseconds) }
     }
 
     /// True when the setting `children` skips this process: `tracer record` is not its parent, or, without it, the

@@ -17,7 +17,7 @@ enum Calibration {
     /// were filtered in which caller is not known, so that nothing could be subtracted. What stays unknown is 0.
     static func run() {
         var hook: UnsafeMutablePointer<function_hook>?
-        guard Limits.minimumTicks == 0, let stub = FunctionTable.calibrationStub(&hook), let hook,
+        guard !Limits.hasTimeFilter, let stub = FunctionTable.calibrationStub(&hook), let hook,
             let scratch = Memory.pages(Memory.pageBytes)
         else { return }
         defer { Memory.release(scratch, Memory.pageBytes) }

@@ -1,8 +1,10 @@
 // Limits of what the trace keeps, by the settings of the user.
 
 enum Limits {
-    /// Calls that took less are not kept.
+    /// Calls that took less are not kept; 0: all are.
     nonisolated(unsafe) static var minimumTicks: UInt64 = 0
+    /// Short calls are filtered, so an enter is held back until the call is long enough.
+    static var hasTimeFilter: Bool { minimumTicks > 0 }
     /// Levels of recorded calls; 0: no limit.
     nonisolated(unsafe) static var maximumDepth: UInt32 = 0
     /// Size limit of the file; 0: no limit.

@@ -152,6 +152,19 @@ enum Clock {
     @inline(__always) static func ticks() -> UInt64 {
         source == UInt32(TRACE_CLOCK_MONOTONIC) ? monotonic() : tracer_cycles()
     }
+    /// Returns the number of ticks of the recording clock in a time, at least 1. Where the CPU does not say how long a tick is, it is
+    /// measured for 1 ms, good to a few parts in ten thousand.
+    static func ticks(in nanoseconds: UInt64) -> UInt64 {
+        var perSecond = ticksPerSecond
+        if perSecond == 0 {
+            let first = sample()
+            while monotonic() &- first.monotonic_ns < 1_000_000 {}
+            let last = sample()
+            perSecond = (last.ticks &- first.ticks) &* 1_000_000_000 / (last.monotonic_ns &- first.monotonic_ns)
+        }
+        let count: UInt64 = nanoseconds / 1_000_000 &* (perSecond / 1000) &+ nanoseconds % 1_000_000 &* (perSecond / 1000) / 1_000_000
+        return max(count, 1)
+    }
     /// Both clocks at one moment: the cheapest of three readings is the least disturbed one.
     static func sample() -> trace_clock_sample { measuredSample().sample }
     /// And how many ticks lie between the reading before the other clock's and the one after it.

@@ -214,7 +214,7 @@ extension ThreadRecorder {
     private static let mostAlternate: UInt64 = 1 << 20
     /// The trampolines know neither depth nor filter here, and a handler must not take what the one that it interrupts
     /// has in its hands.
-    private var takesReady: Bool { context.pointee.busy == 0 && Limits.maximumDepth == 0 && Limits.minimumTicks == 0 }
+    private var takesReady: Bool { context.pointee.busy == 0 && Limits.maximumDepth == 0 && !Limits.hasTimeFilter }
 
     @inline(never) func takeRecord() -> Frame? {
         if takesReady {
@@ -274,7 +274,7 @@ extension ThreadRecorder {
     /// frame first; before the chunk all were marked as elsewhere. This does not hold under a time filter, whose frames are not
     /// written, nor while a trampoline is changing the lists or may still write into an earlier chunk: then all are looked at.
     private var knowsYoung: Bool {
-        Limits.minimumTicks == 0 && context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
+        !Limits.hasTimeFilter && context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
     }
     private var listCount: Int { Int(context.pointee.list_mask) &+ 1 }
     /// The newest frame of a list; after the last comes the list of unsorted frames.

@@ -13,7 +13,7 @@ enum InstrumentedTable {
     nonisolated(unsafe) private static var isOpen = true
     /// Not under a time filter, not with call sites, not where the clock is a system call: then each call goes the slow way.
     private static var isFast: Bool {
-        Limits.minimumTicks == 0 && !Trampolines.recordsSites && Clock.source != UInt32(TRACE_CLOCK_MONOTONIC)
+        !Limits.hasTimeFilter && !Trampolines.recordsSites && Clock.source != UInt32(TRACE_CLOCK_MONOTONIC)
     }
     private static let slack = Int(INSTRUMENTED_SLACK)
     private static var none: Hook? { tracer_address_no_function() }

@@ -214,7 +214,7 @@ struct ThreadRecorder {
 
     /// The enter of a frame that begins now: its clock is read here, after any chunk was opened.
     func begin(_ frame: Frame) {
-        if isFiltered {
+        if Limits.hasTimeFilter {
             frame.pointee.enter_ticks = Clock.ticks()
             return frame.setUnwritten()
         }
@@ -226,11 +226,10 @@ struct ThreadRecorder {
         frame.pointee.enter_ticks = Clock.ticks()
         appendEnter(frame)
     }
-    private var isFiltered: Bool { Limits.minimumTicks > 0 }
 
     /// Something inside these frames is kept: write their enters, outermost first.
     func writeHeldBack(upTo frame: Frame) {
-        if !isFiltered { return }
+        if !Limits.hasTimeFilter { return }
         var count = 0
         var held = frame
         while held != base && !held.isWritten {
@@ -249,7 +248,7 @@ struct ThreadRecorder {
     @inline(never) func writeInstant(_ function: UInt32, from site: UInt64 = 0, of object: UInt64 = 0, isKept: Bool = false) {
         if isKept { writeHeldBack(upTo: top) }
         guard reserveWords(4) else { return TraceOutput.drop() }
-        if isFiltered && !isKept {
+        if Limits.hasTimeFilter && !isKept {
             position.pointee.chunk.pointee.filtered_by_time &+= 1
             return
         }

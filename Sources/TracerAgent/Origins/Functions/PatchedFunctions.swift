@@ -235,7 +235,7 @@ enum PatchedFunctions {
     private static func apply(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan, image = module.pointee.image
         let old = areas[work.index]
-        if !mayMakeCode() || !Trampolines.preparePatched(isFiltered: Limits.minimumTicks > 0) || !ReturnLabels.beginPatched() {
+        if !mayMakeCode() || !Trampolines.preparePatched(isFiltered: Limits.hasTimeFilter) || !ReturnLabels.beginPatched() {
             _ = Message.refuseCode()
             return false
         }
