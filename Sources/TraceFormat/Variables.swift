@@ -25,7 +25,7 @@ public struct Variable<Grammar: VariableGrammar> {
     public let valueName: StaticString
     #endif
 
-    @inlinable init(
+    @inlinable @inline(__always) init(
         _ name: StaticString, _ grammar: Grammar.Type, _ standard: Grammar.Value, form: StaticString,
         option: StaticString = "", _ valueName: StaticString = "", help: StaticString = ""
     ) {

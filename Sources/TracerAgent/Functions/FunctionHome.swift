@@ -1,4 +1,4 @@
-// Which library defines a function, where its name alone does not say what it does.
+// The library that defines a function, for those whose name alone does not say what they do.
 import CSupport
 
 enum FunctionHome {

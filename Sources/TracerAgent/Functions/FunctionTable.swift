@@ -11,7 +11,7 @@ enum FunctionTable {
         var hook: UInt32
         var byteCount: UInt32 = 0 // aarch64: of the code, where its symbol says so
         var policy: HookPolicy
-        var isEntryOnly = false // of its calls only the entries are recorded
+        var isEntryOnly = false // each call is recorded by its entry alone
 
         func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
     }

@@ -5,7 +5,7 @@
 // - by its code (`hooking`), once, when it gets a hook;
 // - by a call's arguments (`isEntryOnly`), for the few functions that are looked at call by call.
 //
-// Those who bind slots, make stubs and take slow paths ask, and do as they are answered.
+// Code that binds slots, makes stubs or takes the slow path asks here, and does what the answer says.
 import CSupport
 import CTraceLayout
 
@@ -169,7 +169,7 @@ struct Hooking {
 
     /// The stub need not look at the hook's kind.
     var isOrdinary: Bool { policy.kind == UInt16(KIND_CALL) && object == 0 }
-    /// Of a sanitizer's `syscall` every call goes to Swift: none is an ordinary one.
+    /// Every call of a sanitizer's `syscall` goes to Swift: none is an ordinary one.
     var kind: UInt16 { isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind }
     var recordFlags: UInt32 { isEntryOnly || policy == .vfork ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : object }
 }
