@@ -98,6 +98,40 @@ private func process(
         #expect(RunSummary(traces, path: run.path, window: nil).summary.calls == run.summary().summary.calls)
     }
 
+    /// The second process was killed after two milliseconds, and by its two clock samples a nanosecond has half a tick.
+    @Test func theTracesOfARunHaveTheRateThatWasMeasuredLongest() throws {
+        func times(_ change: (inout TraceBuilder) -> Void = { _ in }) throws -> [UInt64?] {
+            var long = process(10, "long", calls: 20, of: 1_000_000), short = process(11, "short", calls: 4, of: 500_000)
+            (long.header.boot, short.header.boot) = (5, 5)
+            short.monotonic = { 2 &* $0 &- 1_000_000 }
+            change(&short)
+            let run = try Run([long, short])
+            let opened = try withExtendedLifetime(run) { try $0.run.open() }.first { $0.header.pid == 11 }
+            let rows = run.summary().summary.functions(by: .name)
+            return rows.map { Optional($0.total.count) } + [opened?.timeScale.nanoseconds(2_000_000).count]
+        }
+        #expect(try times() == [20_000_000, 2_000_000, 2_000_000])
+        // Another run, another boot, another clock; nobody knows which.
+        let own: [UInt64?] = [20_000_000, 4_000_000, 4_000_000]
+        #expect(try times { $0.header.session = 78 } == own)
+        #expect(try times { $0.header.boot = 6 } == own)
+        #expect(try times { $0.header.boot = 0 } == own)
+        #expect(try times { $0.header.clock = UInt32(TRACE_CLOCK_CNTVCT) } == own)
+    }
+
+    @Test func aRunWhoseClockHasChangedItsRateHasNoneForAll() throws {
+        var long = process(10, "long", calls: 200, of: 1_000_000), short = process(11, "short", calls: 4, of: 500_000)
+        (long.header.boot, short.header.boot) = (5, 5)
+        // After 100 ms it has two ticks a nanosecond.
+        long.monotonic = { $0 < 101_000_000 ? $0 : 101_000_000 + ($0 - 101_000_000) / 2 }
+        long.clock(100_900_000)
+        long.clock(101_000_000)
+        short.monotonic = { 2 &* $0 &- 1_000_000 }
+        let traces = try withExtendedLifetime(Run([long, short])) { try $0.run.open() }
+        #expect(traces.first { $0.header.pid == 10 }?.timeScale.correction != nil)
+        #expect(traces.first { $0.header.pid == 11 }?.timeScale.nanosecondsPerTick == 2)
+    }
+
     @Test func oneFunctionOfARunIsThatOfAllItsProcesses() throws {
         let run = try two(), traces = try run.run.open()
         let report = try #require(FunctionReport(traces, FunctionPattern("work"), slowest: 12))

@@ -31,6 +31,15 @@ private func search(_ builder: TraceBuilder, workers: Int = 1) throws -> WaitSea
     WaitSearch(try Loaded(builder.bytes()).trace, workers: workers)
 }
 
+/// Searches in the traces of one run, in the order of the processes given.
+private func searches(_ builders: [TraceBuilder]) throws -> [WaitSearch] {
+    let files = builders.map { TemporaryFile($0.bytes()) }
+    let traces = try withExtendedLifetime(files) { try TraceRun(path: "run", files: files.map(\.path)).open() }
+    return try builders.map { builder in
+        WaitSearch(try #require(traces.first { $0.header.pid == builder.header.pid }), workers: 1)
+    }
+}
+
 /// Thread 4712 has the lock in parse from 1,000 on, and lets go of it at 5,000; thread 4711 wants it at 2,000.
 private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, _ in }) -> TraceBuilder {
     machine { builder, main, other in
@@ -423,11 +432,18 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     /// Process 4720, which has called `function` of descriptor 5.
     private func peer(
         _ object: String = "pipe:[9]", access: Int = TRACE_ACCESS_WRITE, peer: String = "", endedAt end: UInt64? = nil,
-        calls: [(name: String, at: UInt64, descriptor: UInt64)], isMeasuredBadly: Bool = false
+        calls: [(name: String, at: UInt64, descriptor: UInt64)]
     ) throws -> WaitSearch {
+        try search(feeder(object, access: access, peer: peer, endedAt: end, calls: calls))
+    }
+
+    private func feeder(
+        _ object: String = "pipe:[9]", access: Int = TRACE_ACCESS_WRITE, peer: String = "", endedAt end: UInt64? = nil,
+        calls: [(name: String, at: UInt64, descriptor: UInt64)], isMeasuredBadly: Bool = false
+    ) -> TraceBuilder {
         var builder = TraceBuilder(program: "/usr/bin/feeder", pid: 4720)
         if isMeasuredBadly {
-            builder.header.boot = 1
+            (builder.header.session, builder.header.boot) = (1, 1)
             builder.monotonic = { $0 == start ? start : $0 &+ ($0 &- start) } // two nanoseconds a tick
         }
         builder.module(0, "/usr/lib/libdemo.so.1")
@@ -444,11 +460,15 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         builder.kernel(from: start, until: start + 20_000_000)
         builder.descriptor(5, at: start + 2002, access: access, object, peer: peer)
         if let end { builder.task(TRACE_TASK_ENDED, 4720, at: end) }
-        return try search(builder)
+        return builder
     }
 
     private func connected(_ reader: TraceBuilder, _ other: WaitSearch? = nil) throws -> (wait: Wait, search: WaitSearch) {
-        var all = [try search(reader)] + (other.map { [$0] } ?? [])
+        try connected([try search(reader)] + (other.map { [$0] } ?? []))
+    }
+
+    private func connected(_ searches: [WaitSearch]) throws -> (wait: Wait, search: WaitSearch) {
+        var all = searches
         WaitSearch.findWakers(&all)
         return (try #require(all[0].waits.first), all[0])
     }
@@ -473,11 +493,11 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         var long = reader()
         long.header.boot = 1
         long.complete(0, 16, from: start + 19_000_000, to: start + 19_000_010, object: 3)
-        let wait = try connected(long, peer(calls: calls, isMeasuredBadly: true)).wait
+        let wait = try connected(searches([long, feeder(calls: calls, isMeasuredBadly: true)])).wait
         #expect(wait.otherProcess?.function == "write" && wait.otherProcess?.late.count == 500)
         // A process of another start of the machine may have had another rate.
         long.header.boot = 2
-        #expect(try connected(long, peer(calls: calls, isMeasuredBadly: true)).wait.otherProcess == nil)
+        #expect(try connected(searches([long, feeder(calls: calls, isMeasuredBadly: true)])).wait.otherProcess == nil)
     }
 
     @Test func whoWritesInTheSameProcessIsAThreadOfIt() throws {

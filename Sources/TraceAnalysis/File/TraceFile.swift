@@ -33,7 +33,8 @@ package struct TraceFile: Sendable {
     }
 
     /// Reads everything but the events. Throws `TraceError` when nothing at all can be read.
-    package init(path: String) throws {
+    /// - Parameter rates: those of the run that it belongs to
+    package init(path: String, rates: ClockRates = ClockRates()) throws {
         let file = try InputFile(path: path)
         let header = try Self.readHeader(file)
         let walk = ChunkWalk(file, isGrowing: header.state == UInt32(TRACE_RECORDING))
@@ -45,9 +46,10 @@ package struct TraceFile: Sendable {
         // A ring writes some of them anew, so a younger one may lie before an older one.
         metadataChunks = walk.chunks.filter { $0.isMetadata }.sorted { ($0.opened.ticks, $0.offset) < ($1.opened.ticks, $1.offset) }
         var metadata = Metadata(file, metadataChunks)
-        let scale = TimeScale(
+        let own = TimeScale(
             clock: header.clock, ticksPerSecond: header.ticks_per_second,
             samples: Self.samples(header, walk.chunks), certain: metadata.clockSamples.filter { $0.ticks > header.first.ticks })
+        let scale = rates.scale(own, header)
         if let correction = scale.correction { metadata.stretch(correction) }
         self.metadata = metadata
         timeScale = scale

@@ -41,14 +41,15 @@ package struct TraceRun: Sendable {
     /// When its first process began, in nanoseconds of the epoch.
     package var startedAt: UInt64 { files.first?.header.first_realtime_ns ?? 0 }
 
-    /// All of them opened. Where a process may have that many files open.
+    /// Opens all of them, where a process may have that many files open.
     package func open() throws -> [TraceFile] {
         var limit = rlimit()
         if files.count > 200, getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max {
             limit.rlim_cur = limit.rlim_max
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         }
-        return try files.map { try TraceFile(path: $0.path) }
+        let rates = ClockRates(files)
+        return try files.map { try TraceFile(path: $0.path, rates: rates) }
     }
 }
 

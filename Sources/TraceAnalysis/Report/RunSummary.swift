@@ -22,10 +22,11 @@ package struct RunSummary: Sendable {
         _ run: TraceRun, workers: Int = TraceFile.cpuCount, names: Bool = true, progress: ReadingProgress? = nil,
         _ isWanted: @escaping @Sendable (TraceFile) -> Bool = { _ in true }
     ) {
+        let rates = ClockRates(run.files)
         self.init(
             run.path, run.files.map { $0.byteCount }, unreadable: run.unreadable, workers: workers, names: names, progress: progress
         ) { index in
-            let trace = try TraceFile(path: run.files[index].path)
+            let trace = try TraceFile(path: run.files[index].path, rates: rates)
             return isWanted(trace) ? trace : nil
         }
     }

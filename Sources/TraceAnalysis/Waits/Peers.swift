@@ -154,8 +154,8 @@ extension WaitSearch {
                 else { continue }
                 acts.append(
                     PeerAct(
-                        process: descriptor.process, call: one, at: search.monotonic(ofCall: one.call.enter),
-                        until: one.isOver ? search.monotonic(ofCall: one.call.end) : .max, object: object))
+                        process: descriptor.process, call: one, at: search.monotonic(one.call.enter),
+                        until: one.isOver ? search.monotonic(one.call.end) : .max, object: object))
             }
             if life.upperBound == .max, let end = search.end {
                 acts.append(PeerAct(process: descriptor.process, at: end.at, until: end.at, object: object))

@@ -17,7 +17,6 @@ extension WaitSearch {
 
     /// Finds who woke threads that waited for other processes of the run.
     package static func findWakers(_ processes: inout [WaitSearch], workers: Int = TraceFile.cpuCount) {
-        shareRate(&processes)
         let ends = Dictionary(grouping: processes.compactMap { $0.end }) { $0.parent }
         for process in processes.indices { processes[process].findChildren(ends[processes[process].trace.header.pid] ?? []) }
         findPeers(&processes, workers)
@@ -38,26 +37,6 @@ extension WaitSearch {
     func monotonic(_ ticks: UInt64) -> Int64 {
         Int64(truncatingIfNeeded: trace.header.first.monotonic_ns)
             &+ trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
-    }
-
-    /// CLOCK_MONOTONIC of a moment that the process itself has recorded.
-    func monotonic(ofCall ticks: UInt64) -> Int64 {
-        guard let rate = sharedRate else { return monotonic(ticks) }
-        let since = Double(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw)) * rate
-        return Int64(truncatingIfNeeded: trace.header.first.monotonic_ns) &+ (Int64(exactly: since.rounded()) ?? 0)
-    }
-
-    /// Lets all processes have the rate of the one that was measured longest. A process that was killed may have two samples a millisecond
-    /// apart: 100 ppm of error, which after 200 ms are more than a thread takes to wake up, so that it seemed to run before it was woken.
-    private static func shareRate(_ processes: inout [WaitSearch]) {
-        func isEven(_ trace: TraceFile) -> Bool { trace.timeScale.correction == nil && trace.header.boot != 0 }
-        let measured = processes.map(\.trace).filter { isEven($0) && $0.timeScale.baseline > 0 }
-        guard let best = measured.max(by: { $0.timeScale.baseline < $1.timeScale.baseline }) else { return }
-        for index in processes.indices {
-            let trace = processes[index].trace
-            guard isEven(trace), trace.header.boot == best.header.boot, trace.header.clock == best.header.clock else { continue }
-            processes[index].sharedRate = best.timeScale.nanosecondsPerTick
-        }
     }
 
     /// Finds the child that ended during the wait: the one with the number waited for, or, of any child, the only one.

@@ -8,8 +8,6 @@ import TraceFormat
 package struct WaitSearch: Sendable {
     package let trace: TraceFile
     package let threads: [ThreadStates]
-    /// Nanoseconds per tick, of a process of the run that it was measured better in (`shareRate`); nil: the trace's own.
-    var sharedRate: Double?
     /// Why the trace does not have when threads were off-CPU: then the waits are the lengths of calls. nil: it has.
     package let noSwitches: String?
     /// Times in which tasks of the agent worked for a thread that waited for them: by thread id, in the order of time.
