@@ -20,7 +20,6 @@ struct ProcessChoice: ParsableArguments {
 
     /// The traces that are wanted.
     func open(_ run: TraceRun) throws -> [TraceFile] {
-        for problem in run.unreadable { complain("\(problem); skipped") }
         let traces: [TraceFile]
         do {
             traces = try run.open()
@@ -73,11 +72,7 @@ struct TraceArgument: ParsableArguments {
 }
 
 func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
-    let run = try openRun(path.map { [$0] } ?? [])
-    if run.files.count == 1, choice.process == nil {
-        return try openTrace(run.files[0].path)
-    }
-    let chosen = try choice.open(run)
+    let run = try openRun(path.map { [$0] } ?? []), chosen = try choice.open(run)
     // The trace of what the first process became in the end.
     let trace = chosen.last { $0.header.pid == chosen[0].header.pid } ?? chosen[0]
     if chosen.count > 1 {
