@@ -156,6 +156,22 @@ private func process(
         for workers in [2, 3, 16] { #expect(try text(workers) == alone) }
     }
 
+    /// A clock of three ticks a nanosecond: 100 calls of 333 ns and a third.
+    @Test func aTraceIsARunOfOneWithItsOwnFigures() throws {
+        var builder = process(10, calls: 0, of: 0, ticksPerNanosecond: 3)
+        for n in 0..<100 as Range<UInt64> { builder.complete(0, 1, from: 3_000_000 + n * 1000, to: 3_001_000 + n * 1000) }
+        let run = try Run([builder]), one = run.summary()
+        let trace = try withExtendedLifetime(run) { try TraceFile(path: $0.run.files[0].path) }
+        let row = try #require(one.summary.functions.first), own = try #require(Summary(trace).functions.first)
+        #expect(row.total == own.total && row.average == own.average && row.median == own.median && row.shape == own.shape)
+        #expect(one.only?.path == trace.path && one.processes.count == 1 && one.summary.duration == Summary(trace).duration)
+        #expect(RunSummary([trace], path: trace.path, workers: 1).only != nil)
+        // Chosen from a run, or shown as one.
+        let asRun = withExtendedLifetime(run) { RunSummary($0.run, asRun: true) }
+        #expect(asRun.only == nil && asRun.summary.calls == 100 && asRun.summary.functions.count == 1)
+        #expect(try two().summary().only == nil)
+    }
+
     @Test func whatAProcessBecomesByExecIsTheSameProcess() throws {
         let processes = try Run([
             process(10, calls: 3, of: 10, begun: 1_000_000, state: Int(TRACE_RECORDING)), process(10, calls: 4, of: 10, begun: 2_000_000),

@@ -1,30 +1,34 @@
 // Reads all traces of a run, several at a time, and adds up what each function and each process did. Memory grows with the names and the
-// processes, not with calls.
+// processes, not with calls. A trace is a run of one: what is said of it and not of several is what asks for `only`.
 import Presentation
 
 package struct RunSummary: Sendable {
     package let path: String
-    /// Sums over all traces.
+    /// The trace of a run that is one; nil: there are several, or processes were chosen.
+    package let only: TraceFile?
+    /// Sums over all traces: of one in its ticks, of several in nanoseconds.
     package var summary: Summary
     /// Parents before their children.
     package let processes: [RunProcess]
     /// Traces that cannot be read, and damage in others: one line each.
     package let warnings: [String]
     /// The window of time that is reported, nil and null for the whole run.
-    package var windowText: String? { window?.text }
-    var reportedWindow: ReportedWindow? { window?.reported }
+    package var windowText: String? { if let only { only.windowText(until: summary.end) } else { window?.text } }
+    var reportedWindow: ReportedWindow? { if let only { only.reportedWindow(until: summary.end) } else { window?.reported } }
     private var window: RunWindow?
 
     /// - Parameters:
+    ///   - asRun: as if there were several traces, even if there is one
     ///   - names: rows for functions are wanted
     ///   - isWanted: whether a trace is; all are without it
     package init(
-        _ run: TraceRun, workers: Int = TraceFile.cpuCount, names: Bool = true, progress: ReadingProgress? = nil,
+        _ run: TraceRun, asRun: Bool = false, workers: Int = TraceFile.cpuCount, names: Bool = true, progress: ReadingProgress? = nil,
         _ isWanted: @escaping @Sendable (TraceFile) -> Bool = { _ in true }
     ) {
         let rates = ClockRates(run.files)
         self.init(
-            run.path, run.files.map { $0.byteCount }, unreadable: run.unreadable, workers: workers, names: names, progress: progress
+            run.path, run.files.map { $0.byteCount }, asRun: asRun, unreadable: run.unreadable, workers: workers, names: names,
+            progress: progress
         ) { index in
             let trace = try TraceFile(path: run.files[index].path, rates: rates)
             return isWanted(trace) ? trace : nil
@@ -34,34 +38,46 @@ package struct RunSummary: Sendable {
     /// Sums up traces that are already open, each within its window.
     /// - Parameters:
     ///   - path: their common name
-    ///   - window: that of the run
+    ///   - window: that of the run; of one trace, its own
+    ///   - asRun: as if there were several traces, even if there is one
     package init(
-        _ traces: [TraceFile], path: String, window: RunWindow?, workers: Int = TraceFile.cpuCount, names: Bool = true,
-        progress: ReadingProgress? = nil
+        _ traces: [TraceFile], path: String, window: RunWindow? = nil, asRun: Bool = false, workers: Int = TraceFile.cpuCount,
+        names: Bool = true, progress: ReadingProgress? = nil
     ) {
-        self.init(path, traces.map { $0.usedByteCount }, unreadable: [], workers: workers, names: names, progress: progress) { traces[$0] }
+        self.init(
+            path, traces.map { $0.usedByteCount }, asRun: asRun, unreadable: [], workers: workers, names: names, progress: progress
+        ) { traces[$0] }
         self.window = window
     }
 
     private init(
-        _ path: String, _ sizes: [UInt64], unreadable: [String], workers: Int, names: Bool, progress: ReadingProgress?,
+        _ path: String, _ sizes: [UInt64], asRun: Bool, unreadable: [String], workers: Int, names: Bool, progress: ReadingProgress?,
         _ open: @escaping @Sendable (Int) throws -> TraceFile?
     ) {
         let sharing = WorkSharing(sizes, workers: workers)
         let readers = (0..<sharing.workers).map { _ in RunReader(open, hasNames: names) }
-        progress?.begin(sizes.count)
-        sharing.forEach { file, worker, isShared in
-            readers[worker].read(file, workers: isShared ? workers : 1)
-            progress?.advance()
+        if sizes.count == 1, !asRun {
+            readers[0].readOnly(workers: workers, progress: progress)
+        } else {
+            progress?.begin(sizes.count)
+            sharing.forEach { file, worker, isShared in
+                readers[worker].read(file, workers: isShared ? workers : 1)
+                progress?.advance()
+            }
         }
         let rest = readers.dropFirst()
         for reader in rest { readers[0].sums.add(reader.sums) }
         let parts = readers.flatMap { $0.parts }.sorted { $0.index < $1.index }
         self.path = path
+        only = readers[0].only
         warnings =
             unreadable + readers.flatMap { $0.failures }
             + parts.flatMap { part in part.image.warnings.map { "\(part.image.path): \($0)" } }
         processes = RunProcess.processes(of: parts.map { $0.image })
+        if only != nil {
+            summary = parts[0].summary
+            return
+        }
         let begun = parts.map { $0.image.begun }.min() ?? 0, ended = parts.map { $0.image.ended }.max() ?? 0
         summary = Summary(
             parts.map { $0.summary }, duration: Nanoseconds(ended > begun ? ended - begun : 0), functions: readers[0].sums.functions())
@@ -81,6 +97,7 @@ private final class RunReader: @unchecked Sendable {
     private let names = NameCache()
     var sums = RunSums()
     private(set) var parts: [Part] = []
+    private(set) var only: TraceFile?
     private(set) var failures: [String] = []
 
     init(_ open: @escaping @Sendable (Int) throws -> TraceFile?, hasNames: Bool) {
@@ -88,20 +105,31 @@ private final class RunReader: @unchecked Sendable {
         self.hasNames = hasNames
     }
 
+    /// One of several traces.
     func read(_ index: Int, workers: Int) {
-        let opened: TraceFile?
-        do {
-            opened = try open(index)
-        } catch {
-            failures.append("\(error)")
-            return
-        }
-        guard let trace = opened else { return }
+        guard let trace = opened(index) else { return }
         let table = FunctionNames(unnamed: trace.metadata)
         let summary = Summary(trace, table, workers: workers) { accumulator in
             if hasNames { sums.add(accumulator, table, trace, names) }
             return []
         }
         parts.append(Part(index: index, summary: summary, image: ProcessImage(trace, summary)))
+    }
+
+    /// The trace of a run of one.
+    func readOnly(workers: Int, progress: ReadingProgress?) {
+        guard let trace = opened(0) else { return }
+        let summary = Summary(trace, workers: workers, names: hasNames, progress: progress)
+        parts.append(Part(index: 0, summary: summary, image: ProcessImage(trace, summary)))
+        only = trace
+    }
+
+    private func opened(_ index: Int) -> TraceFile? {
+        do {
+            return try open(index)
+        } catch {
+            failures.append("\(error)")
+            return nil
+        }
     }
 }

@@ -172,11 +172,13 @@ struct Report: ParsableCommand {
         var whole: RunSummary, files: [TraceFile]?
         if window.isWhole {
             if shortest.least != nil { _ = try window.narrow([], least: shortest.least) }
-            whole = try trace.choice.summary(run, names: hasNames)
+            whole = try trace.choice.summary(run, asRun: true, names: hasNames)
         } else {
             let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
             files = traces
-            whole = withProgress(basename(run.path)) { RunSummary(traces, path: run.path, window: window, names: hasNames, progress: $0) }
+            whole = withProgress(basename(run.path)) {
+                RunSummary(traces, path: run.path, window: window, asRun: true, names: hasNames, progress: $0)
+            }
         }
         if needsTree {
             let files = try files ?? trace.choice.open(run), tree = reading(files)

@@ -33,10 +33,10 @@ struct ProcessChoice: ParsableArguments {
     }
 
     /// Sums up what the chosen processes did.
-    func summary(_ run: TraceRun, names: Bool) throws -> RunSummary {
+    func summary(_ run: TraceRun, asRun: Bool = false, names: Bool) throws -> RunSummary {
         let summary = withProgress(basename(run.path)) { progress in
-            if let isWanted { return RunSummary(run, names: names, progress: progress, isWanted) }
-            return RunSummary(run, names: names, progress: progress)
+            if let isWanted { return RunSummary(run, asRun: asRun, names: names, progress: progress, isWanted) }
+            return RunSummary(run, asRun: asRun, names: names, progress: progress)
         }
         if process != nil, summary.processes.isEmpty { throw noProcess(in: run) }
         return summary
