@@ -9,10 +9,10 @@ import TracePage
 /// number alone.
 package func readAsEveryCommand(path: String, number: Int) {
     guard let trace = try? TraceFile(path: path) else { return }
-    let summary = Summary(trace, workers: 1)
-    _ = summary.table(trace, by: .selfTime, top: 3, style: TextStyle(isColoured: false))
-    _ = ReportOutput(trace, summary, nil).json.text()
-    _ = InfoOutput(trace, summary).json.text()
+    let run = RunSummary([trace], path: path, workers: 1)
+    _ = run.table(by: .selfTime, top: 3, style: TextStyle(isColoured: false))
+    _ = ReportOutput(run, nil).json.text()
+    _ = InfoOutput(trace, run.summary).json.text()
     _ = CallCounts(trace, after: trace.firstTicks, workers: 1).pairs.count
     _ = trace.readyMoment(symbol: nil)
     let table = FunctionNames(trace.metadata)

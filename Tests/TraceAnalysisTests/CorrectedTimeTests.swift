@@ -46,10 +46,10 @@ import TraceTesting
         #expect(!b.isKnown)
         #expect(b.most == 7000)
         #expect(b.text == "< 7.000 us")
-        var summary = loaded.summary
-        summary.correct(by: CallTree(loaded.trace).rows(by: .function))
+        var run = loaded.run
+        run.summary.correct(by: CallTree(loaded.trace).rows(by: .function))
         let object = try #require(
-            try JSONSerialization.jsonObject(with: Data(ReportOutput(loaded.trace, summary, nil).json.text().utf8)) as? [String: Any])
+            try JSONSerialization.jsonObject(with: Data(ReportOutput(run, nil).json.text().utf8)) as? [String: Any])
         let row = try #require((object["functions"] as? [[String: Any]])?.first { $0["name"] as? String == "b" })
         #expect(row["corrected_self_ns"] is NSNull)
         #expect(row["corrected_self_most_ns"] as? Int == 7000)
@@ -68,9 +68,9 @@ import TraceTesting
         #expect(loaded["b"]?.recordingShare == 20.0 / 22)
         #expect(loaded["main"]?.recording?.count == 40_020)
         let plain = TextStyle(isColoured: false)
-        let table = loaded.summary.table(loaded.trace, by: .calls, top: 0, style: plain)
+        let table = loaded.run.table(by: .calls, top: 0, style: plain)
         #expect(table.contains(" recording "))
         #expect(table.split(separator: "\n").contains { $0.contains(" 90.9% ") && $0.contains(" b ") })
-        #expect(!loaded.summary.table(loaded.trace, by: .calls, top: 0, width: 80, style: plain).contains(" recording "))
+        #expect(!loaded.run.table(by: .calls, top: 0, width: 80, style: plain).contains(" recording "))
     }
 }

@@ -9,10 +9,10 @@ import TraceTesting
 @discardableResult
 private func readAll(_ file: TemporaryFile) -> Bool {
     guard let trace = try? TraceFile(path: file.path) else { return false }
-    let summary = Summary(trace, workers: 2)
-    _ = summary.table(trace, by: .total, top: 5, style: TextStyle(isColoured: false))
-    _ = ReportOutput(trace, summary, nil).json.text()
-    _ = InfoOutput(trace, summary).json.text()
+    let run = RunSummary([trace], path: trace.path, workers: 2)
+    _ = run.table(by: .total, top: 5, style: TextStyle(isColoured: false))
+    _ = ReportOutput(run, nil).json.text()
+    _ = InfoOutput(trace, run.summary).json.text()
     let table = FunctionNames(trace.metadata)
     for thread in trace.threads {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }

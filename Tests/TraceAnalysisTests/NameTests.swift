@@ -33,7 +33,7 @@ import TraceTesting
         #expect(rows.map { $0.name } == ["demo::Thing::Thing()", "demo::Thing::Thing()"])
         #expect(rows.map { $0.symbol } == ["_ZN4demo5ThingC1Ev", "_ZN4demo5ThingC2Ev"])
         #expect(rows.map { $0.calls } == [1, 2])
-        #expect(ReportOutput(loaded.trace, loaded.summary, nil).json.text().contains("\"symbol\": \"_ZN4demo5ThingC1Ev\""))
+        #expect(ReportOutput(loaded.run, nil).json.text().contains("\"symbol\": \"_ZN4demo5ThingC1Ev\""))
     }
 
     @Test func functionsWithoutRecordsOfTheirOwnHaveTheNamesOfTheModulesFile() throws {
@@ -138,8 +138,8 @@ import TraceTesting
             builder.patched(1, functions: 2, patched: 2)
             let made = try Loaded(builder.bytes())
             let locations = FunctionLocations([made.trace], lines: true)
-            let table = made.summary.table(made.trace, by: .name, top: 0, locations: locations, style: TextStyle(isColoured: false))
-            let json = ReportOutput(made.trace, made.summary, locations).json.text()
+            let table = made.run.table(by: .name, top: 0, locations: locations, style: TextStyle(isColoured: false))
+            let json = ReportOutput(made.run, locations).json.text()
             #expect(table.contains("one +1"))
             #expect(json.contains("\"aliases\": [\"two\"]"))
             #expect(table.contains("hidden.c:3") == hasDebugInformation)
@@ -150,9 +150,9 @@ import TraceTesting
             #expect(hintCount == (hasDebugInformation ? 0 : 1))
             let without = FunctionLocations([made.trace], lines: false)
             #expect(
-                !made.summary.table(made.trace, by: .name, top: 0, locations: without, style: TextStyle(isColoured: false)).contains(
+                !made.run.table(by: .name, top: 0, locations: without, style: TextStyle(isColoured: false)).contains(
                     "source"))
-            #expect(!ReportOutput(made.trace, made.summary, without).json.text().contains("\"line\""))
+            #expect(!ReportOutput(made.run, without).json.text().contains("\"line\""))
         }
     }
 

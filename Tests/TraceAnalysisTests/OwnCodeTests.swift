@@ -80,6 +80,6 @@ import TraceTesting
                 builder.complete(thread, 1, from: start + 40, to: start + 50)
             }.bytes())
         #expect(loaded.summary.threads[0].own == nil)
-        #expect(!loaded.summary.headline(loaded.trace).contains("in calls"))
+        #expect(!loaded.run.headline.contains("in calls"))
     }
 }

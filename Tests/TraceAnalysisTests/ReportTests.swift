@@ -50,7 +50,7 @@ import TraceTesting
         var builder = program(seed: 2, events: 300)
         builder.header.dropped = 3
         let loaded = try Loaded(builder.bytes())
-        let text = ReportOutput(loaded.trace, loaded.summary, nil).json.text()
+        let text = ReportOutput(loaded.run, nil).json.text()
         let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         #expect(
             Set(object.keys) == [
@@ -101,7 +101,7 @@ import TraceTesting
                 builder.complete(thread, 5, from: start + 800, to: start + 800)
             }.bytes())
         let plain = TextStyle(isColoured: false)
-        let lines = loaded.summary.table(loaded.trace, by: .calls, top: 1, style: plain).split(separator: "\n").map(String.init)
+        let lines = loaded.run.table(by: .calls, top: 1, style: plain).split(separator: "\n").map(String.init)
         #expect(lines[0] == "demo (pid 4711), 800 ns, in calls 520 ns of 800 ns, 1 thread, 4 calls, 0 dropped")
         #expect(lines[1] == "calls  total   self  share  average  minimum    p50    p99  maximum  function  module")
         #expect(lines[2] == "    2  20 ns  20 ns   2.5%    10 ns    10 ns  10 ns  10 ns    10 ns  a         libdemo.so.1")
@@ -121,12 +121,12 @@ import TraceTesting
                 }
             }.bytes())
         let plain = TextStyle(isColoured: false)
-        let wide = loaded.summary.table(loaded.trace, by: .median, top: 0, width: 120, style: plain)
+        let wide = loaded.run.table(by: .median, top: 0, width: 120, style: plain)
         #expect(wide.contains("p50") && wide.contains("p99"))
         #expect(wide.contains("* 559 ns"))
         #expect(wide.contains("* far from the median (p50): calls of very different lengths"))
         #expect(wide.split(separator: "\n").filter { $0.contains("* ") }.count == 2)
-        let narrow = loaded.summary.table(loaded.trace, by: .selfTime, top: 0, width: 50, style: plain)
+        let narrow = loaded.run.table(by: .selfTime, top: 0, width: 50, style: plain)
         #expect(!narrow.contains("* ") && narrow.contains("not shown for lack of columns: minimum, maximum"), "\(narrow)")
         #expect(loaded.summary.functions(by: .percentile99).first?.name == "a")
     }
@@ -162,7 +162,7 @@ import TraceTesting
             builder.text(TRACE_TEXT_DIRECTORY, directory.path)
             _ = builder.thread()
             let loaded = try Loaded(builder.bytes())
-            #expect(loaded.summary.headline(loaded.trace).hasPrefix(loaded.trace.programName + " (pid"))
+            #expect(loaded.run.headline.hasPrefix(loaded.trace.programName + " (pid"))
             return loaded.trace.programName
         }
         #expect(try name(directory.path + "/sh") == "sh")
@@ -225,7 +225,7 @@ import TraceTesting
                 }
             }.bytes())
         #expect(
-            loaded.summary.table(loaded.trace, by: .median, top: 0, width: 200, style: TextStyle(isColoured: false)).contains(
+            loaded.run.table(by: .median, top: 0, width: 200, style: TextStyle(isColoured: false)).contains(
                 "libdemo.so.1"))
     }
 
@@ -257,7 +257,7 @@ import TraceTesting
         builder.header.stop_reason = UInt32(TRACE_STOP_LIMIT)
         let loaded = try Loaded(builder.bytes())
         #expect(
-            loaded.summary.headline(loaded.trace) == "demo (pid 4711), 5 ns, 1 thread, 2 calls, 1,234 filtered, 0 dropped, "
+            loaded.run.headline == "demo (pid 4711), 5 ns, 1 thread, 2 calls, 1,234 filtered, 0 dropped, "
                 + "1 chunk overwritten, stopped: the size limit was reached (TRACER_MAXSIZE)")
     }
 

@@ -107,10 +107,8 @@ import TraceAnalysis
         }
         for (index, name) in names.enumerated() { builder.function(UInt32(10 + index), name, address: 0x5000_2000 + UInt64(index)) }
         let loaded = try Loaded(builder.bytes())
-        return loaded.summary.table(
-            loaded.trace, by: .selfTime, top: 0, width: width, names: isFull ? .full : .usual, style: TextStyle(isColoured: false)
-        )
-        .split(separator: "\n")
+        let style = TextStyle(isColoured: false)
+        return loaded.run.table(by: .selfTime, top: 0, width: width, names: isFull ? .full : .usual, style: style).split(separator: "\n")
     }
 
     @Test func columnsGiveWayBeforeNamesBecomeAlike() throws {

@@ -21,12 +21,13 @@ final class TemporaryFile {
 struct Loaded {
     let file: TemporaryFile
     let trace: TraceFile
-    let summary: Summary
+    let run: RunSummary
+    var summary: Summary { run.summary }
 
     init(_ bytes: [UInt8], workers: Int = 1) throws {
         file = TemporaryFile(bytes)
         trace = try TraceFile(path: file.path)
-        summary = Summary(trace, workers: workers)
+        run = RunSummary([trace], path: file.path, workers: workers)
     }
 
     subscript(_ name: String) -> FunctionSummary? { summary.functions.first { $0.name == name } }

@@ -202,7 +202,7 @@ import TraceTesting
             let loaded = try Loaded(bytes)
             let window = TimeWindow([start + 2000..<start + 5000, start + 20_000..<start + 20_001, start + 25_000..<UInt64.max])
             let part = loaded.trace.narrowed(to: window)
-            _ = Summary(part, workers: 2).table(part, by: .selfTime, top: 5, style: TextStyle(isColoured: false))
+            _ = RunSummary([part], path: part.path, workers: 2).table(by: .selfTime, top: 5, style: TextStyle(isColoured: false))
             _ = CallTree(part, workers: 2)
             _ = FunctionReport(part, FunctionPattern("*"))
             for format in [ExportFormat.chrome, .perfetto, .csv] { try Export([part]).write(format) { _ in } }
@@ -212,7 +212,7 @@ import TraceTesting
     @Test func nothingThatRanThenIsSaid() throws {
         let loaded = try Loaded(demo { $0.complete($1, 2, from: start + 500, to: start + 600) }.bytes())
         let part = loaded.trace.narrowed(to: TimeWindow([start..<start + 100]))
-        let text = Summary(part).table(part, by: .selfTime, top: 5, style: TextStyle(isColoured: false))
+        let text = RunSummary([part], path: part.path).table(by: .selfTime, top: 5, style: TextStyle(isColoured: false))
         #expect(text.contains("(own code)") || text.contains("no recorded call was running then"), "\(text)")
     }
 

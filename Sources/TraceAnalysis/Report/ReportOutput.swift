@@ -2,31 +2,22 @@
 import Presentation
 
 package struct ReportOutput {
-    private let root: TraceFile
-    private let summary: Summary
-    private let processes: [RunProcess]
-    private let window: ReportedWindow?
-    private let ownCodes: [OwnCode]
+    private let run: RunSummary
     private let locations: FunctionLocations?
 
-    /// The report of one trace.
-    package init(_ trace: TraceFile, _ summary: Summary, _ locations: FunctionLocations?) {
-        root = trace
-        self.summary = summary
-        processes = RunProcess.processes(of: [ProcessImage(trace, summary)])
-        window = trace.reportedWindow(until: summary.end)
-        ownCodes = [OwnCode(module: basename(trace.program), time: summary.own)]
+    /// - Parameter run: of at least one process
+    package init(_ run: RunSummary, _ locations: FunctionLocations?) {
+        self.run = run
         self.locations = locations
     }
 
-    /// - Parameter root: the trace of the program that was started
-    package init(_ run: RunSummary, root: TraceFile, _ locations: FunctionLocations?) {
-        self.root = root
-        summary = run.summary
-        processes = run.processes
-        window = run.reportedWindow
-        ownCodes = run.summary.ownCodes.map { OwnCode(module: $0.module, time: $0.total) }
-        self.locations = locations
+    /// The program that was started.
+    private var root: ProcessImage { run.processes[0].images[0] }
+
+    private var ownCodes: [OwnCode] {
+        // Of one trace it is there even where it is nothing, or filtered out of the rows.
+        if let only = run.only { return [OwnCode(module: basename(only.program), time: run.summary.own)] }
+        return run.summary.ownCodes.map { OwnCode(module: $0.module, time: $0.total) }
     }
 }
 
@@ -34,22 +25,22 @@ extension ReportOutput: Record {
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
         Member("program", "path; of a run that which was started", \.root.program)
-        Member("pid", \.root.header.pid)
-        Member("duration_ns", \.summary.duration)
-        Member("window", windowMeaning, \.window)
-        Member("in_calls_ns", "time in recorded calls, all threads together", \.summary.inCalls)
-        Member("events", "words that record calls", \.summary.events)
-        Member("dropped", "calls that could not be written", \.summary.dropped)
-        Member("filtered", "by time and by depth, while recording") { $0.summary.filteredByTime &+ $0.summary.filteredByDepth }
-        Member("threads", \.summary.threads)
+        Member("pid", \.root.pid)
+        Member("duration_ns", \.run.summary.duration)
+        Member("window", windowMeaning, \.run.reportedWindow)
+        Member("in_calls_ns", "time in recorded calls, all threads together", \.run.summary.inCalls)
+        Member("events", "words that record calls", \.run.summary.events)
+        Member("dropped", "calls that could not be written", \.run.summary.dropped)
+        Member("filtered", "by time and by depth, while recording") { $0.run.summary.filteredByTime &+ $0.run.summary.filteredByDepth }
+        Member("threads", \.run.summary.threads)
         Member("modules", \.ownCodes)
         Member("functions", "rows, by falling self time") { output in
-            output.summary.functions(by: .selfTime).map {
-                FunctionRow(figures: $0, locations: output.locations, whole: output.summary.span)
+            output.run.summary.functions(by: .selfTime).map {
+                FunctionRow(figures: $0, locations: output.locations, whole: output.run.summary.span)
             }
         }
-        Member("calls", \.summary.calls)
-        Member("processes", "parents before their children", \.processes)
+        Member("calls", \.run.summary.calls)
+        Member("processes", "parents before their children", \.run.processes)
     }
 }
 

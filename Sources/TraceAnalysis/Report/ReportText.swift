@@ -1,7 +1,5 @@
 // A summary as a table.
-import CTraceLayout
 import Presentation
-import TraceFormat
 
 package enum ReportOrder: String, CaseIterable, Sendable {
     case selfTime = "self", total, calls, average = "avg", median = "p50", percentile99 = "p99", minimum = "min", maximum = "max", name
@@ -31,6 +29,13 @@ package enum ReportOrder: String, CaseIterable, Sendable {
 extension Summary {
     package func functions(by order: ReportOrder) -> [FunctionSummary] { functions.sorted(by: order.comesFirst) }
 
+    /// The one call in which all of a program happens would top every list without a word of what it is.
+    static func explained(_ name: String) -> String {
+        name == "__libc_start_main" ? "__libc_start_main (main and the program's own code)" : name
+    }
+}
+
+extension RunSummary {
     /// - Parameters:
     ///   - grouping: what a row stands for
     ///   - top: how many rows, 0 all
@@ -38,21 +43,20 @@ extension Summary {
     ///   - names: how they are spelt; in full they are never cut
     ///   - locations: where the functions are, and what other names they have
     package func table(
-        _ trace: TraceFile, by order: ReportOrder, grouping: ReportGrouping = .function, isCorrected: Bool = false, top: Int,
-        width: Int? = nil, names nameStyle: NameStyle = .usual, locations: FunctionLocations? = nil, headline: String? = nil,
-        style: TextStyle
+        by order: ReportOrder, grouping: ReportGrouping = .function, isCorrected: Bool = false, top: Int, width: Int? = nil,
+        names nameStyle: NameStyle = .usual, locations: FunctionLocations? = nil, style: TextStyle
     ) -> String {
-        let all = (functions + ownCodes).sorted(by: order.comesFirst)
+        let all = (summary.functions + summary.ownCodes).sorted(by: order.comesFirst)
         let rows = top > 0 ? Array(all.prefix(top)) : all
-        var lines = [style.bold(headline ?? self.headline(trace)), ""]
+        var lines = [style.bold(headline), ""]
         if rows.isEmpty {
-            let isWhole = trace.window.isWhole
+            let isWhole = only?.window.isWhole ?? true
             lines.append(
-                calls > 0 ? "no call matches the filter" : isWhole ? "no calls were recorded" : "no recorded call was running then")
+                summary.calls > 0 ? "no call matches the filter" : isWhole ? "no calls were recorded" : "no recorded call was running then")
         } else {
             let isFull = nameStyle == .full
             let columns = ReportColumns(
-                rows, of: span, grouping, isCorrected: isCorrected, nameStyle, locations, width: isFull ? nil : width, by: order)
+                rows, of: summary.span, grouping, isCorrected: isCorrected, nameStyle, locations, width: isFull ? nil : width, by: order)
             lines += columns.table.lines(style, width: isFull ? nil : width)
             if columns.isShown("p50_ns"), rows.contains(where: { $0.isSkewed }) {
                 lines.append(style.dim("* far from the median (p50): calls of very different lengths"))
@@ -67,29 +71,6 @@ extension Summary {
         if let note = locations?.note { lines.append(style.dim(note)) }
         if rows.count < all.count { lines.append(style.dim("… \(grouped(UInt64(all.count - rows.count))) more: --top 0")) }
         return lines.joined(separator: "\n") + "\n"
-    }
-
-    /// The one call in which all of a program happens would top every list without a word of what it is.
-    static func explained(_ name: String) -> String {
-        name == "__libc_start_main" ? "__libc_start_main (main and the program's own code)" : name
-    }
-
-    package func headline(_ trace: TraceFile) -> String {
-        var parts = ["\(trace.programName) (pid \(trace.header.pid))", trace.windowText(until: end) ?? readable(duration)]
-        if span.count > 0 { parts.append("in calls \(readable(inCalls)) of \(readable(span))") }
-        parts += [counted(UInt64(threads.count), "thread"), counted(calls, "call")]
-        let filtered = filteredByTime &+ filteredByDepth
-        if filtered > 0 { parts.append("\(grouped(filtered)) filtered") }
-        parts.append("\(grouped(dropped)) dropped")
-        let missing = threads.reduce(UInt64(0)) { $0 &+ $1.missingChunks }
-        if missing > 0 { parts.append("\(counted(missing, "chunk")) \(trace.isRing ? "overwritten" : "missing")") }
-        if overwritten > 0 { parts.append("\(counted(overwritten, "chunk")) overwritten while reading") }
-        switch trace.header.state {
-        case UInt32(TRACE_RECORDING): parts.append("not finished")
-        case UInt32(TRACE_STOPPED): parts.append(trace.stateText)
-        default: break
-        }
-        return parts.joined(separator: ", ")
     }
 }
 

@@ -30,6 +30,8 @@ package struct ProcessImage: Sendable {
     package let lossText: String?
     package let warnings: [String]
     package let notes: [String]
+    /// nil of programs that are no interpreters.
+    let interpreterHint: String?
     /// Requested kernel events that the kernel refused, why, and what allows them; nil: none.
     package let kernelRefusal: String?
 
@@ -56,6 +58,7 @@ package struct ProcessImage: Sendable {
         lossText = trace.lossText
         warnings = trace.warnings
         notes = trace.flagTexts
+        interpreterHint = trace.interpreterHint
         kernelRefusal = trace.metadata.kernel?.refusedParts
     }
 }

@@ -1,4 +1,5 @@
-// The processes of a run, as text.
+// A run's headline and its processes, as text.
+import CTraceLayout
 import Presentation
 
 extension RunSummary {
@@ -7,11 +8,7 @@ extension RunSummary {
     private var shortCommandLine: String { processes.first.map { $0.images[0].shortCommandLine } ?? "?" }
 
     package var headline: String {
-        let images = processes.reduce(0) { $0 + $1.images.count }
-        var parts = [
-            "\(shortened(shortCommandLine, 60)): \(counted(processes.count, "process", "processes"))"
-                + (images > processes.count ? " (\(counted(images, "trace")))" : ""), windowText ?? readable(summary.duration),
-        ]
+        var parts = [title, windowText ?? readable(summary.duration)]
         if summary.span.count > 0 { parts.append("in calls \(readable(summary.inCalls)) of \(readable(summary.span))") }
         parts += [counted(summary.threads.count, "thread"), counted(summary.calls, "call")]
         let filtered = summary.filteredByTime &+ summary.filteredByDepth
@@ -23,9 +20,28 @@ extension RunSummary {
             parts.append("\(counted(missing, "chunk")) \(isRing ? "overwritten" : "missing")")
         }
         if summary.overwritten > 0 { parts.append("\(counted(summary.overwritten, "chunk")) overwritten while reading") }
-        let unfinished = processes.count { $0.isUnfinished }
-        if unfinished > 0 { parts.append("\(unfinished) not finished") }
+        if let unfinished { parts.append(unfinished) }
         return parts.joined(separator: ", ")
+    }
+
+    private var title: String {
+        if let only { return "\(only.programName) (pid \(only.header.pid))" }
+        let images = processes.reduce(0) { $0 + $1.images.count }
+        return "\(shortened(shortCommandLine, 60)): \(counted(processes.count, "process", "processes"))"
+            + (images > processes.count ? " (\(counted(images, "trace")))" : "")
+    }
+
+    /// What has no end, or not its own; nil: nothing.
+    private var unfinished: String? {
+        guard let only else {
+            let count = processes.count { $0.isUnfinished }
+            return count > 0 ? "\(count) not finished" : nil
+        }
+        return switch Int(only.header.state) {
+        case TRACE_RECORDING: "not finished"
+        case TRACE_STOPPED: only.stateText
+        default: nil
+        }
     }
 
     /// A row for each process.
@@ -51,6 +67,12 @@ extension RunSummary {
     }
 
     private static let figures = ["calls", "in_calls_ns", "duration_ns", "status", "pid"]
+
+    /// What the run of an interpreter does not show; nil of other programs.
+    package var interpreterHint: String? {
+        guard let images = processes.first?.images else { return nil }
+        return images[0].interpreterHint ?? images[images.count - 1].interpreterHint
+    }
 
     package var startedAt: String? {
         processes.first.flatMap { $0.images[0].startedAt == 0 ? nil : UTC(nanoseconds: $0.images[0].startedAt).iso8601 }

@@ -90,46 +90,7 @@ struct Report: ParsableCommand {
             return try report(word, of: openRun([]))
         }
         let run = try trace.open()
-        if let function { return try report(function, of: run) }
-        if run.files.count != 1 || trace.choice.process != nil || by == .process { return try report(run) }
-        let trace = try window.narrow(openTrace(run.files[0].path), least: shortest.least)
-        let pattern = filter.map { FunctionPattern($0) }
-        // Only what is asked for least often takes a tree.
-        var tree: CallTree?
-        var summary: Summary
-        if by == .function {
-            summary = withProgress(trace) { Summary(trace, progress: $0) }
-            if correct {
-                let tree = withProgress(trace) { CallTree(trace, progress: $0) }
-                if !tree.isCostKnown { throw CommandFailure(message: Tree.unknownCost([trace])) }
-                summary.correct(by: tree.rows(by: by))
-            }
-            if let pattern { summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) } }
-        } else if by == .site {
-            summary = Summary(trace, names: false)
-            summary.replaceRows(try reading([trace], sitesOf: pattern).rows)
-        } else {
-            summary = Summary(trace, names: false)
-            tree = withProgress(trace) { CallTree(trace, progress: $0) }
-            if correct, !tree!.isCostKnown { throw CommandFailure(message: Tree.unknownCost([trace])) }
-            summary.replaceRows(tree!.rows(by: by, pattern))
-        }
-        let locations = FunctionLocations([trace], lines: lines)
-        var output = display.output()
-        if json {
-            try output.line(ReportOutput(trace, summary, locations).json.text())
-        } else if csv {
-            for line in CSV.lines(ReportOutput(trace, summary, locations), of: "functions") { try output.line(line) }
-        } else {
-            try output.write(
-                summary.table(
-                    trace, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style,
-                    locations: locations,
-                    style: output.style))
-        }
-        try output.finish()
-        if !json, !csv { sayInterpreter([trace]) }
-        try finish(trace)
+        if let function { try report(function, of: run) } else { try report(run) }
     }
 
     /// All of one function, in all processes.
@@ -139,23 +100,18 @@ struct Report: ParsableCommand {
                 message: "--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
         }
         let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
-        let name = traces.count == 1 ? basename(traces[0].path) : basename(run.path)
-        guard let report = withProgress(name, { FunctionReport(traces, FunctionPattern(function), progress: $0) }) else {
+        let path = traces.count == 1 ? traces[0].path : run.path
+        guard let report = withProgress(basename(path), { FunctionReport(traces, FunctionPattern(function), progress: $0) }) else {
             let known = traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first.map { "; there is \($0)" } ?? ""
             throw CommandFailure(
-                message:
-                    "no call of \(function) in \(traces.count == 1 ? traces[0].path : run.path)\(known): a glob such as '*\(function)*' matches parts of names"
-            )
+                message: "no call of \(function) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
         }
         let locations = FunctionLocations(traces, lines: lines)
         var output = display.output()
         if json {
             try output.line(FunctionOutput(report, window, locations).json.text())
         } else {
-            let title =
-                traces.count == 1
-                ? Summary(traces[0], names: false).headline(traces[0])
-                : RunSummary(traces, path: run.path, window: window, names: false).headline
+            let title = RunSummary(traces, path: path, window: window, names: false).headline
             try report.lines(
                 title: title, least: 0.01, width: output.width, names: names.style, locations: locations, style: output.style
             ) { try output.line($0) }
@@ -164,56 +120,56 @@ struct Report: ParsableCommand {
         try finish(traces)
     }
 
-    /// All processes together.
+    /// All functions, or what else the rows are of, in all processes.
     private func report(_ run: TraceRun) throws {
         let pattern = filter.map { FunctionPattern($0) }
         let needsTree = correct || by == .module || by == .caller || by == .thread
-        let hasNames = by == .function
+        let hasNames = by == .function, asRun = run.files.count != 1 || trace.choice.process != nil || by == .process
         var whole: RunSummary, files: [TraceFile]?
         if window.isWhole {
             if shortest.least != nil { _ = try window.narrow([], least: shortest.least) }
-            whole = try trace.choice.summary(run, asRun: true, names: hasNames)
+            whole = try trace.choice.summary(run, asRun: asRun, names: hasNames)
         } else {
             let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
             files = traces
             whole = withProgress(basename(run.path)) {
-                RunSummary(traces, path: run.path, window: window, asRun: true, names: hasNames, progress: $0)
+                RunSummary(traces, path: run.path, window: window, asRun: asRun, names: hasNames, progress: $0)
             }
         }
+        guard !whole.processes.isEmpty else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
+        let only = whole.only.map { [$0] }
         if needsTree {
-            let files = try files ?? trace.choice.open(run), tree = reading(files)
+            let files = try files ?? only ?? trace.choice.open(run), tree = reading(files)
             if correct { try Tree.checkCost(of: tree, files) }
             if by == .function {
                 whole.summary.correct(by: tree.rows(by: by))
-                if let pattern { whole.summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) } }
             } else {
                 whole.summary.replaceRows(tree.rows(by: by, pattern))
             }
         } else if by == .site {
-            whole.summary.replaceRows(try reading(files ?? trace.choice.open(run), sitesOf: pattern).rows)
-        } else if let pattern {
+            whole.summary.replaceRows(try reading(files ?? only ?? trace.choice.open(run), sitesOf: pattern).rows)
+        }
+        if by == .function, let pattern {
             whole.summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) }
         }
-        guard let first = whole.processes.first else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
-        let root = try openTrace(first.images[0].path)
-        let locations = lines ? FunctionLocations(try trace.choice.open(run), lines: true) : nil
+        // Of several traces they are looked up for lines alone.
+        let locations = lines || only != nil ? FunctionLocations(try only ?? trace.choice.open(run), lines: lines) : nil
         var output = display.output()
         if json {
-            try output.line(ReportOutput(whole, root: root, locations).json.text())
+            try output.line(ReportOutput(whole, locations).json.text())
         } else if csv {
             let list = by == .process && !correct ? "processes" : "functions"
-            for line in CSV.lines(ReportOutput(whole, root: root, locations), of: list) { try output.line(line) }
+            for line in CSV.lines(ReportOutput(whole, locations), of: list) { try output.line(line) }
         } else if by == .process, !correct {
             try output.write(whole.processTable(by: sort, top: top, width: output.width, style: output.style))
         } else {
             try output.write(
-                whole.summary.table(
-                    root, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style,
-                    locations: locations,
-                    headline: whole.headline, style: output.style))
+                whole.table(
+                    by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style,
+                    locations: locations, style: output.style))
         }
         try output.finish()
-        if !json, !csv { sayInterpreter(try [root] + first.images.suffix(1).map { try openTrace($0.path) }) }
+        if !json, !csv, let hint = whole.interpreterHint { complain(hint) }
         try finish(whole)
     }
 }

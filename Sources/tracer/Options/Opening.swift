@@ -173,7 +173,8 @@ func finish(_ traces: [TraceFile], ofCalls: Bool = true) throws {
     if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }
 }
 
-func finish(_ run: RunSummary) throws {
+func finish(_ run: RunSummary, ofCalls: Bool = true) throws {
+    if let only = run.only { return try finish(only, ofCalls: ofCalls) }
     sayNameless()
     for warning in run.warnings { complain(warning) }
     if !run.warnings.isEmpty { throw ExitCode(1) }
