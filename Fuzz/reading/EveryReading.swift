@@ -12,7 +12,7 @@ package func readAsEveryCommand(path: String, number: Int) {
     let run = RunSummary([trace], path: path, workers: 1)
     _ = run.table(by: .selfTime, top: 3, style: TextStyle(isColoured: false))
     _ = ReportOutput(run, nil).json.text()
-    _ = InfoOutput(trace, run.summary).json.text()
+    _ = run.info.text()
     _ = CallCounts(trace, after: trace.firstTicks, workers: 1).pairs.count
     _ = trace.readyMoment(symbol: nil)
     let table = FunctionNames(trace.metadata)

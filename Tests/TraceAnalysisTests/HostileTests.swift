@@ -12,7 +12,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     let run = RunSummary([trace], path: trace.path, workers: 2)
     _ = run.table(by: .total, top: 5, style: TextStyle(isColoured: false))
     _ = ReportOutput(run, nil).json.text()
-    _ = InfoOutput(trace, run.summary).json.text()
+    _ = run.info.text()
     let table = FunctionNames(trace.metadata)
     for thread in trace.threads {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }

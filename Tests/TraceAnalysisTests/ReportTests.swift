@@ -298,7 +298,7 @@ import TraceTesting
         #expect(trace.startedAt == "2023-11-14T22:13:20.123Z")
         #expect(trace.sortedModules.map { $0.name } == ["libdemo.so.1"])
         #expect(trace.sortedModules[0].buildID == [0xde, 0xad])
-        let text = InfoOutput(trace, loaded.summary).json.text()
+        let text = loaded.run.info.text()
         #expect(try JSONSerialization.jsonObject(with: Data(text.utf8)) is [String: Any])
     }
 

@@ -1,13 +1,17 @@
-// What `tracer info --json` prints, for one trace and for a run of several processes.
+// What `tracer info --json` prints: of one trace another object than of a run of several processes.
 import CTraceLayout
 import Presentation
 import TraceFormat
+
+extension RunSummary {
+    package var info: JSON { only.map { InfoOutput($0, summary).json } ?? RunInfoOutput(self).json }
+}
 
 package struct InfoOutput {
     private let trace: TraceFile
     private let summary: Summary
 
-    package init(_ trace: TraceFile, _ summary: Summary) {
+    fileprivate init(_ trace: TraceFile, _ summary: Summary) {
         self.trace = trace
         self.summary = summary
     }
@@ -163,7 +167,7 @@ extension KernelGrant: Record {
 package struct RunInfoOutput: Record {
     private let run: RunSummary
 
-    package init(_ run: RunSummary) { self.run = run }
+    fileprivate init(_ run: RunSummary) { self.run = run }
 
     package static let members = declare {
         Member("schema", "1") { _ in 1 }

@@ -23,77 +23,76 @@ struct Info: ParsableCommand {
     var json = false
 
     func run() throws {
-        let run = try trace.open()
+        let run = try trace.open(), whole = try summary(of: run)
+        guard !whole.processes.isEmpty else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
         var output = display.output()
-        if run.files.count != 1 {
-            let chosen = try trace.choice.process == nil ? nil : trace.choice.open(run)
-            guard let only = chosen, only.count == 1 else { return try describe(run, &output) }
-            return try describe(only[0], &output)
-        }
-        try describe(openTrace(run.files[0].path), &output)
-    }
-
-    private func describe(_ trace: TraceFile, _ output: inout Output) throws {
-        let summary = Summary(trace, names: false)
-        if json {
-            try output.line(InfoOutput(trace, summary).json.text())
-        } else {
-            try describe(trace, summary, &output)
-        }
+        if json { try output.line(whole.info.text()) } else { try describe(whole, of: run, &output) }
         try output.finish()
-        try finish(trace, ofCalls: false)
+        try finish(whole, ofCalls: false)
     }
 
-    private func describe(_ run: TraceRun, _ output: inout Output) throws {
-        let whole = try trace.choice.summary(run, names: false)
-        guard let root = whole.processes.first else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
-        if json {
-            try output.line(RunInfoOutput(whole).json.text())
-            try output.finish()
-            return try finish(whole)
+    /// One trace that was chosen is described by itself; where there is no other, nothing is chosen.
+    private func summary(of run: TraceRun) throws -> RunSummary {
+        if run.files.count == 1 { return RunSummary(run, names: false) }
+        if trace.choice.process != nil {
+            let chosen = try trace.choice.open(run)
+            if chosen.count == 1 { return RunSummary(chosen, path: run.path, names: false) }
         }
-        func row(_ name: String, _ value: String?) throws { try Self.row(name, value, &output) }
-        let files = whole.processes.flatMap { $0.images }, unfinished = whole.processes.count { $0.isUnfinished }
-        try row("run", "\(run.path), \(counted(whole.processes.count, "process", "processes")), \(counted(files.count, "trace"))")
+        return try trace.choice.summary(run, names: false)
+    }
+
+    private func describe(_ whole: RunSummary, of run: TraceRun, _ output: inout Output) throws {
+        func row(_ name: String, _ value: String?) throws {
+            guard let value else { return }
+            try output.line(output.style.dim(name + String(repeating: " ", count: max(16 - name.count, 1))) + value)
+        }
+        let summary = whole.summary, images = whole.processes.flatMap { $0.images }
+        if let trace = whole.only {
+            try row("program", trace.program + (trace.programName == basename(trace.program) ? "" : ", called as \(trace.programName)"))
+        } else {
+            try row("run", "\(run.path), \(counted(whole.processes.count, "process", "processes")), \(counted(images.count, "trace"))")
+        }
         try row("command line", whole.commandLine)
+        if let trace = whole.only {
+            try row("directory", trace.directory)
+            try row("pid", "\(trace.header.pid), parent \(trace.header.parent_pid)")
+        }
         try row("started", whole.startedAt)
-        try row("duration", readable(whole.summary.duration))
+        try row("duration", readable(summary.duration))
+        if let trace = whole.only { try describeRecording(of: trace, row) } else { try describeEnds(of: whole, run, row) }
+        try row("calls", grouped(summary.calls))
+        if whole.only != nil {
+            try row(
+                "events",
+                "\(grouped(summary.events)): \(grouped(summary.completes)) complete, \(grouped(summary.enters)) enters, \(grouped(summary.exits)) exits"
+            )
+        }
+        try row("filtered", "\(grouped(summary.filteredByTime)) by time, \(grouped(summary.filteredByDepth)) by depth")
+        try row("dropped", grouped(summary.dropped))
+        if let trace = whole.only { return try describeContents(of: trace, summary, row) }
+        for text in Set(images.flatMap { $0.notes }).sorted() { try row("note", text) }
+        for image in images { if let loss = image.lossText { try row("lost", "\(image.path): \(loss)") } }
+        try output.line("")
+        for line in whole.processTree(width: output.width, style: output.style) { try output.line(line) }
+    }
+
+    private func describeEnds(of whole: RunSummary, _ run: TraceRun, _ row: (String, String?) throws -> Void) throws {
         if trace.choice.process == nil {
             let isRecorded = run.files.allSatisfy { $0.header.session != 0 }
             try row(
                 "status",
-                root.exitStatus.map { String($0) }
+                whole.processes[0].exitStatus.map { String($0) }
                     ?? "unknown: \(isRecorded ? "still recording, or tracer record was killed" : "recorded without tracer record")")
         }
+        let unfinished = whole.processes.count { $0.isUnfinished }
         if unfinished > 0 {
             try row("not finished", "\(counted(unfinished, "process", "processes")): still recording, or ended abruptly (killed)")
         }
         try row("files", readable(byteCount: whole.processes.reduce(0) { $0 &+ $1.byteCount }))
-        try row("calls", grouped(whole.summary.calls))
-        try row("filtered", "\(grouped(whole.summary.filteredByTime)) by time, \(grouped(whole.summary.filteredByDepth)) by depth")
-        try row("dropped", grouped(whole.summary.dropped))
-        for text in Set(files.flatMap { $0.notes }).sorted() { try row("note", text) }
-        for file in files { if let loss = file.lossText { try row("lost", "\(file.path): \(loss)") } }
-        try output.line("")
-        for line in whole.processTree(width: output.width, style: output.style) { try output.line(line) }
-        try output.finish()
-        try finish(whole)
     }
 
-    private static func row(_ name: String, _ value: String?, _ output: inout Output) throws {
-        guard let value else { return }
-        try output.line(output.style.dim(name + String(repeating: " ", count: max(16 - name.count, 1))) + value)
-    }
-
-    private func describe(_ trace: TraceFile, _ summary: Summary, _ output: inout Output) throws {
-        func row(_ name: String, _ value: String?) throws { try Self.row(name, value, &output) }
+    private func describeRecording(of trace: TraceFile, _ row: (String, String?) throws -> Void) throws {
         let header = trace.header
-        try row("program", trace.program + (trace.programName == basename(trace.program) ? "" : ", called as \(trace.programName)"))
-        try row("command line", trace.commandLine)
-        try row("directory", trace.directory)
-        try row("pid", "\(header.pid), parent \(header.parent_pid)")
-        try row("started", trace.startedAt)
-        try row("duration", readable(summary.duration))
         try row("state", trace.stateText)
         try row("exit status", trace.exitStatus.map { String($0) })
         try row(
@@ -109,15 +108,11 @@ struct Info: ParsableCommand {
         try row("kernel", trace.kernelText)
         try row("minimum time", trace.minimumTime.map { readable($0) })
         try row("maximum depth", header.maximum_depth > 0 ? "\(header.maximum_depth)" : nil)
-        try row("calls", grouped(summary.calls))
-        try row(
-            "events",
-            "\(grouped(summary.events)): \(grouped(summary.completes)) complete, \(grouped(summary.enters)) enters, \(grouped(summary.exits)) exits"
-        )
-        try row("filtered", "\(grouped(summary.filteredByTime)) by time, \(grouped(summary.filteredByDepth)) by depth")
-        try row("dropped", grouped(summary.dropped))
+    }
+
+    private func describeContents(of trace: TraceFile, _ summary: Summary, _ row: (String, String?) throws -> Void) throws {
         for (name, count) in [
-            ("children unrecorded", header.unrecorded_children), ("unwound", summary.unwound), ("orphan exits", summary.orphans),
+            ("children unrecorded", trace.header.unrecorded_children), ("unwound", summary.unwound), ("orphan exits", summary.orphans),
             ("migrated", summary.migrations), ("unknown words", summary.unknownWords),
         ]
         where count > 0 {
