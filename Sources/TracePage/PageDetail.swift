@@ -44,7 +44,7 @@ extension ViewPage {
             return "{\(ends),\"functions\":\(functions.text),\"parts\":[\(parts.joined(separator: ",\n"))]}"
         case .sums:
             let files = narrowed.map { $0.trace.only($0.threads) }
-            let summary = files.count == 1 ? Summary(files[0]) : RunSummary(files, path: "", window: nil).summary
+            let summary = RunSummary(files, path: "").summary
             let rows = PageCalls.rows(summary.functions + summary.ownCodes, &functions)
             return "{\(ends),\"functions\":\(functions.text),\"rows\":\(rows)}"
         }

@@ -101,8 +101,8 @@ package struct ViewPage: Sendable {
         let to = zip(traces, hulls).map { trace, hull in trace.moment(hull.upperBound) }.max() ?? 1
         let low = min(from, UInt64.max - 1)
         shown = isWhole ? nil : low..<max(to, low + 1)
-        let run = isRun ? RunSummary(files, path: first.path, window: window) : nil, summary = run?.summary ?? Summary(first)
-        rows = summary.functions + summary.ownCodes
+        let run = RunSummary(files, path: first.path, window: window)
+        rows = run.summary.functions + run.summary.ownCodes
         facts = [
             isRun ? counted(Set(files.map { $0.header.pid }).count, "process", "processes") : "pid \(first.header.pid)",
             first.startedAt, window?.text ?? readable(Nanoseconds(duration)), counted(tree.calls, "call"), counted(threadCount, "thread"),
@@ -110,9 +110,10 @@ package struct ViewPage: Sendable {
         executable = first.metadata.modules.min { $0.key < $1.key }?.value.name ?? ""
         let phrases = Losses(files)
         // A program that became another by exec has a trace without an end.
-        let unfinished = run?.processes.count { $0.isUnfinished }
+        let unfinished = run.processes.count { $0.isUnfinished }
+        let ends = unfinished > 0 ? ["\(counted(unfinished, "process", "processes")) not finished"] : []
         losses =
-            phrases.lost + (unfinished.map { $0 > 0 ? ["\(counted($0, "process", "processes")) not finished"] : [] } ?? phrases.state)
+            phrases.lost + (isRun ? ends : phrases.state)
             + files.flatMap { file in file.warnings.map { isRun ? "\(file.path): \($0)" : $0 } }
         let slices = Self.mostSlices / traces.count
         lanes = traces.indices.flatMap { index -> [Lane] in

@@ -65,36 +65,28 @@ package struct FunctionReport: Sendable {
         callers = tree.callers(of: chosen)
         callees = tree.below(chosen)
         let total = Nanoseconds(callees.nodes[0].total) // only the tree knows which calls lie within another of them
-        if traces.count == 1 {
-            let table = FunctionNames(traces[0].metadata), spans = ThreadSpans(traces[0])
-            let all = StreamWorker.read(traces[0], table, workers: workers) { Accumulator(table, spans) }
-            let scale = traces[0].timeScale
-            (sums, histogram) = all.withSink { accumulator in
+        var all = RunSums(), counts: [Int: UInt64] = [:], only: FunctionSummary?
+        for trace in traces {
+            let table = FunctionNames(trace.metadata), spans = ThreadSpans(trace), scale = trace.timeScale
+            let read = StreamWorker.read(trace, table, workers: workers) { Accumulator(table, spans) }
+            read.withSink { accumulator in
                 let row = accumulator.together(table, pattern)
-                var counts: [Int: UInt64] = [:]
                 accumulator.forEachDuration(row, scale) { counts[Self.power($0), default: 0] += UInt64($1) }
-                let nobody = FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false)
-                var summary = accumulator.summary(row, nobody, scale, CallCost(traces[0]))
-                summary.total = total
-                return (summary, Self.bars(counts))
-            }
-        } else {
-            var all = RunSums(), counts: [Int: UInt64] = [:]
-            for trace in traces {
-                let table = FunctionNames(trace.metadata), spans = ThreadSpans(trace)
-                let read = StreamWorker.read(trace, table, workers: workers) { Accumulator(table, spans) }
-                read.withSink { accumulator in
-                    let row = accumulator.together(table, pattern)
-                    accumulator.forEachDuration(row, trace.timeScale) { counts[Self.power($0), default: 0] += UInt64($1) }
+                if traces.count > 1 {
                     all.add(accumulator, row, trace)
+                } else { // in its ticks, as a report of one trace has them
+                    let nobody = FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false)
+                    only = accumulator.summary(row, nobody, scale, CallCost(trace))
                 }
             }
-            var summary =
-                all.functions().first
-                ?? FunctionSummary(name: "", symbol: "", module: "", calls: 0, timedCalls: 0, total: total, selfTime: 0)
-            summary.total = total
-            (sums, histogram) = (summary, Self.bars(counts))
         }
+        let several = all.functions().first
+        var summary =
+            only ?? several
+            ?? FunctionSummary(name: "", symbol: "", module: "", calls: 0, timedCalls: 0, total: total, selfTime: 0)
+        summary.total = total
+        sums = summary
+        histogram = Self.bars(counts)
         self.slowest = Self.slowest(slowest, of: traces, pattern, workers: workers)
     }
 
@@ -104,7 +96,7 @@ package struct FunctionReport: Sendable {
             let search = CallSearch(trace, pattern, .longest(count), workers: workers)
             let tids = Dictionary(trace.threads.map { ($0.index, $0.tid) }) { first, _ in first }
             let files = LoadedFiles(trace)
-            let begin = traces.count == 1 ? 0 : trace.header.first.monotonic_ns - origin
+            let begin = trace.header.first.monotonic_ns - origin
             return search.calls.map { call in
                 let name = search.name(of: call)
                 return Call(
