@@ -45,7 +45,7 @@ struct CoverageCommand: ParsableCommand {
 
     func run() throws {
         let traces = try trace.open()
-        let coverage = withProgress(traces.count == 1 ? basename(traces[0].path) : "\(traces.count) traces") { progress in
+        let coverage = withProgress(traces) { progress in
             Coverage(traces, symbolizer: Symbolizer(), isWanted: isWanted, progress: progress)
         }
         if let module, coverage.modules.isEmpty {

@@ -53,9 +53,7 @@ struct Samples: ParsableCommand {
 
     func run() throws {
         let files = try window.narrow(traces.open(), least: least.time)
-        let report = withProgress(files.count == 1 ? basename(files[0].path) : "\(files.count) traces") {
-            SampleReport(files, progress: $0)
-        }
+        let report = withProgress(files) { SampleReport(files, progress: $0) }
         if report.damagedRecords > 0 { complain("\(files[0].path): \(counted(report.damagedRecords, "damaged record")) skipped") }
         if report.samples == 0, !json { throw CommandFailure(message: noSamples(files)) }
         if let pprof {

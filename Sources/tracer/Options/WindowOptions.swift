@@ -99,6 +99,7 @@ struct WindowOptions: ParsableArguments {
             origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
         }
 
+        var name: String { traces.count == 1 ? traces[0].path : "the run" }
         var length: Nanoseconds { Nanoseconds(traces.indices.map { time(of: ends[$0].raw, in: $0) }.max() ?? 0) }
 
         private func begin(_ index: Int) -> UInt64 { traces[index].header.first.monotonic_ns &- origin }
@@ -116,7 +117,7 @@ struct WindowOptions: ParsableArguments {
 
     /// --from and --to in ticks of each trace.
     private func range(of run: Run) throws -> [Range<UInt64>] {
-        let whole = run.length, name = run.traces.count == 1 ? run.traces[0].path : "the run"
+        let whole = run.length, name = run.name
         let low = from?.nanoseconds(of: whole) ?? 0, high = to?.nanoseconds(of: whole) ?? .max
         guard low <= high else { throw CommandFailure(message: "--from is after --to", status: 2) }
         if low > whole.count { throw CommandFailure(message: "--from is past the end: \(name) spans \(readable(whole))") }
@@ -133,7 +134,7 @@ struct WindowOptions: ParsableArguments {
             let trace = run.traces[index]
             let ticks = least.map { trace.timeScale.ticks($0.nanoseconds) } ?? 0
             let wanted: CallSearch.Wanted = slowest.map { .longest($0) } ?? .moments(least: ticks)
-            return withProgress(trace) { CallSearch(trace, pattern, wanted, in: ranges[index], progress: $0) }
+            return withProgress([trace]) { CallSearch(trace, pattern, wanted, in: ranges[index], progress: $0) }
         }
         var found = try searches.map { search -> [Range<UInt64>] in
             guard let moments = search.moments else {
@@ -165,11 +166,11 @@ struct WindowOptions: ParsableArguments {
     }
 
     private func nothingFound(_ searches: [CallSearch], _ least: TimeLength?, _ run: Run) -> CommandFailure {
-        let name = around ?? "", subject = run.traces.count == 1 ? run.traces[0].path : "the run"
+        let name = around ?? ""
         guard searches.contains(where: { $0.count > 0 }) else {
             let known = run.traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: name) }.first
             return CommandFailure(
-                message: "no call of \(name) begins \(from == nil && to == nil ? "in \(subject)" : "between --from and --to")"
+                message: "no call of \(name) begins \(from == nil && to == nil ? "in \(run.name)" : "between --from and --to")"
                     + (known.map { "; there is \($0)" } ?? ""))
         }
         let longest = searches.indices.map { run.traces[$0].timeScale.nanoseconds(searches[$0].longest).count }.max() ?? 0

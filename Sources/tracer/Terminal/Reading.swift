@@ -6,18 +6,20 @@ import TraceAnalysis
 
 /// The trees of all files as one.
 func reading(_ files: [TraceFile]) -> CallTree {
-    withProgress(files.count == 1 ? basename(files[0].path) : "\(files.count) traces") { CallTree.reading(files, progress: $0) }
+    withProgress(files) { CallTree.reading(files, progress: $0) }
 }
 
 /// From where calls were made.
 func reading(_ files: [TraceFile], sitesOf pattern: FunctionPattern?) throws -> SiteReport {
-    guard let first = files.first(where: { $0.hasCallSites }) ?? files.first, first.hasCallSites else {
+    guard files.contains(where: \.hasCallSites) else {
         throw CommandFailure(message: "\(files.first?.path ?? "the run") has no call sites: record with tracer record --call-sites")
     }
-    return withProgress(files.count == 1 ? basename(first.path) : "\(files.count) traces") { SiteReport(files, pattern, progress: $0) }
+    return withProgress(files) { SiteReport(files, pattern, progress: $0) }
 }
 
-func withProgress<R>(_ trace: TraceFile, _ body: (ReadingProgress) -> R) -> R { withProgress(basename(trace.path), body) }
+func withProgress<R>(_ files: [TraceFile], _ body: (ReadingProgress) -> R) -> R {
+    withProgress(files.count == 1 ? basename(files[0].path) : "\(files.count) traces", body)
+}
 
 /// Runs `body`. On a terminal its progress is shown once it takes longer than a second.
 func withProgress<R>(_ name: String, _ body: (ReadingProgress) -> R) -> R {
