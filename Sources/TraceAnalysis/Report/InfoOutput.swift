@@ -1,4 +1,4 @@
-// What `tracer info --json` prints: of one trace another object than of a run of several processes.
+// What `tracer info --json` prints: one object for one trace, another for a run of several processes.
 import CTraceLayout
 import Presentation
 import TraceFormat

@@ -15,7 +15,7 @@ package struct ReportOutput {
     private var root: ProcessImage { run.processes[0].images[0] }
 
     private var ownCodes: [OwnCode] {
-        // Of one trace it is there even where it is nothing, or filtered out of the rows.
+        // One trace has it even where it is nothing, or where the rows are without it.
         if let only = run.only { return [OwnCode(module: basename(only.program), time: run.summary.own)] }
         return run.summary.ownCodes.map { OwnCode(module: $0.module, time: $0.total) }
     }

@@ -31,7 +31,7 @@ extension RunSummary {
             + (images > processes.count ? " (\(counted(images, "trace")))" : "")
     }
 
-    /// What has no end, or not its own; nil: nothing.
+    /// How many processes have not finished; of one trace its state. nil: all have.
     private var unfinished: String? {
         guard let only else {
             let count = processes.count { $0.isUnfinished }

@@ -31,7 +31,7 @@ struct Info: ParsableCommand {
         try finish(whole, ofCalls: false)
     }
 
-    /// One trace that was chosen is described by itself; where there is no other, nothing is chosen.
+    /// The run; a process that was chosen by itself, if it has one trace. From a run of one trace nothing is chosen.
     private func summary(of run: TraceRun) throws -> RunSummary {
         if run.files.count == 1 { return RunSummary(run, names: false) }
         if trace.choice.process != nil {

@@ -120,7 +120,7 @@ struct Report: ParsableCommand {
         try finish(traces)
     }
 
-    /// All functions, or what else the rows are of, in all processes.
+    /// All functions, modules, call sites, threads or processes: a row each.
     private func report(_ run: TraceRun) throws {
         let pattern = filter.map { FunctionPattern($0) }
         let needsTree = correct || by == .module || by == .caller || by == .thread
@@ -152,7 +152,7 @@ struct Report: ParsableCommand {
         if by == .function, let pattern {
             whole.summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) }
         }
-        // Of several traces they are looked up for lines alone.
+        // For several traces this takes long, so only where lines are asked for.
         let locations = lines || only != nil ? FunctionLocations(try only ?? trace.choice.open(run), lines: lines) : nil
         var output = display.output()
         if json {
