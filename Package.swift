@@ -132,7 +132,7 @@ let package = Package(
                 ])
             ]),
         // Stacks out of registers and a copy of a stack's end.
-        .target(name: "Unwinding", dependencies: ["CTraceLayout", "Symbols"]),
+        .target(name: "Unwinding", dependencies: ["CTraceLayout", "Symbols", "TraceFormat"]),
         .target(name: "CInheritance"),
         .target(name: "CRecorder", dependencies: ["CInheritance"]),
         .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat", "Unwinding"]),

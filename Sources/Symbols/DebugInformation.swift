@@ -1,6 +1,7 @@
 // DWARF of one file, as far as it is asked for: lines of addresses, and the variables of a compilation unit.
 import CElfutils
 import Glibc
+import TraceFormat
 
 package struct SourceLocation: Sendable, Equatable, Hashable {
     /// As it was given to the compiler, made absolute where DWARF has the directory.
@@ -65,30 +66,17 @@ final class DebugInformation {
         }
     }
 
-    private func unit(at address: UInt64) -> Dwarf_Die? {
-        var low = 0, high = units.count
-        while low < high {
-            let middle = (low + high) / 2
-            if units[middle].range.lowerBound <= address { low = middle + 1 } else { high = middle }
-        }
+    private func unit(at address: UInt64) -> Unit? {
+        let next = bisect(units.count) { units[$0].range.lowerBound <= address }
         // Ranges of different units overlap only in damaged files; a few are looked at for those that nest.
-        for index in stride(from: low - 1, through: max(low - 8, 0), by: -1) where units[index].range.contains(address) {
-            return units[index].die
-        }
-        return nil
+        return units[max(next - 8, 0)..<next].last { $0.range.contains(address) }
     }
 
     /// Returns the contiguous range of its unit's code that holds `address`; nil: no unit does.
-    func unitRange(at address: UInt64) -> Range<UInt64>? {
-        let next = bisect(units.count) { units[$0].range.lowerBound <= address }
-        for index in stride(from: next - 1, through: max(next - 8, 0), by: -1) where units[index].range.contains(address) {
-            return units[index].range
-        }
-        return nil
-    }
+    func unitRange(at address: UInt64) -> Range<UInt64>? { unit(at: address)?.range }
 
     func line(at address: UInt64) -> SourceLocation? {
-        guard var die = unit(at: address), let line = dwarf_getsrc_die(&die, address) else { return nil }
+        guard var die = unit(at: address)?.die, let line = dwarf_getsrc_die(&die, address) else { return nil }
         return Self.location(line, in: &die)
     }
 
@@ -101,7 +89,7 @@ final class DebugInformation {
     private static let mostInlined = 256
 
     func inlined(at address: UInt64) -> [String] {
-        var unit = unit(at: address) ?? Dwarf_Die(), found: UnsafeMutablePointer<Dwarf_Die>?, names: [String] = []
+        var unit = unit(at: address)?.die ?? Dwarf_Die(), found: UnsafeMutablePointer<Dwarf_Die>?, names: [String] = []
         guard unit.addr != nil else { return [] }
         // The first goes on with where an inlined function was declared, the second with what it was put into.
         guard dwarf_getscopes(&unit, address, &found) > 0, let innermost = found else { return [] }
@@ -132,7 +120,7 @@ final class DebugInformation {
 
     /// Returns the ranges of all code of the unit at this address (100,000 at most); empty: no unit holds it.
     func unitRanges(at address: UInt64) -> [Range<UInt64>] {
-        guard var die = unit(at: address) else { return [] }
+        guard var die = unit(at: address)?.die else { return [] }
         var ranges: [Range<UInt64>] = []
         Self.forEachRange(of: &die) { if ranges.count < 100_000 { ranges.append($0) } }
         return ranges
@@ -140,13 +128,13 @@ final class DebugInformation {
 
     /// The name of the source file of the unit at this address, as the compiler was given it.
     func unitName(at address: UInt64) -> String? {
-        guard var die = unit(at: address) else { return nil }
+        guard var die = unit(at: address)?.die else { return nil }
         return Self.string(&die, Int(DW_AT_name))
     }
 
     /// Variables of the unit that holds `ranges`, declared on lines that code in `ranges` is of, in source order.
     func variables(initializedIn ranges: [Range<UInt64>]) -> [String] {
-        guard let first = ranges.first, var unit = unit(at: first.lowerBound) else { return [] }
+        guard let first = ranges.first, var unit = unit(at: first.lowerBound)?.die else { return [] }
         var lines: Set<SourceLocation> = []
         var table: OpaquePointer?
         var count = 0

@@ -1,6 +1,7 @@
 // The functions, or the variables, of one ELF file, by address.
 import CElfutils
 import Glibc
+import TraceFormat
 
 /// A function as a symbol table has it.
 package struct FunctionSymbol: Sendable, Equatable {

@@ -2,6 +2,7 @@
 // have it, too.
 // Linux Standard Base Core Specification 5.0, 10.6.2.
 import CElfutils
+import TraceFormat
 
 struct UnwindTable {
     private let starts: UnsafeRawBufferPointer // points into the bytes that `file` holds

@@ -1,6 +1,6 @@
 // The code mappings of one process.
 import Glibc
-import Symbols
+import TraceFormat
 
 package struct AddressSpace {
     package struct Mapping {

@@ -1,5 +1,5 @@
 // Code that a program made while it ran, by its names. Where it was made, other code may have been before.
-import Symbols
+import TraceFormat
 
 package struct MadeCode: Sendable {
     package struct Code: Sendable, Hashable {

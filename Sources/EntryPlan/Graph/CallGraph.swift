@@ -1,7 +1,6 @@
 // Call graph of a module, from its code: direct calls and jumps, and addresses that are taken. Calls through a register or memory are not
 // in it; functions that may be called this way are: their address is taken by an instruction, lies in data, or is exported.
-import CElfutils
-import Symbols
+import TraceFormat
 
 public struct CallGraph: Sendable {
     /// Address of each function, as linked: ascending, and once each.

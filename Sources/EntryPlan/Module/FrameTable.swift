@@ -1,6 +1,7 @@
 // .eh_frame: where functions lie, also those without a symbol, how far the stack pointer is from their return address at each
 // instruction, and where their exceptions land.
 import Symbols
+import TraceFormat
 
 struct FrameTable {
     struct Common { // CIE
@@ -140,14 +141,7 @@ struct FrameTable {
 
     func isSignalFrame(_ function: Function) -> Bool { commons[function.common].isSignalFrame }
 
-    private func position(of address: UInt64) -> Int {
-        var low = 0, high = functions.count
-        while low < high {
-            let middle = (low + high) / 2
-            if functions[middle].address < address { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
+    private func position(of address: UInt64) -> Int { bisect(functions.count) { functions[$0].address < address } }
 }
 
 /// One DWARF call frame instruction, with numbers in bytes.

@@ -3,6 +3,7 @@
 import CElfutils
 import Glibc
 import Symbols
+import TraceFormat
 
 struct FunctionEntry {
     var address: UInt64
@@ -160,12 +161,5 @@ struct FunctionList {
     mutating func markResolver(_ index: Int) { entries[index].isResolver = true }
 
     /// The last entry that begins at or below the address; -1: none.
-    func last(at address: UInt64) -> Int {
-        var low = 0, high = entries.count
-        while low < high {
-            let middle = (low + high) / 2
-            if entries[middle].address <= address { low = middle + 1 } else { high = middle }
-        }
-        return low - 1
-    }
+    func last(at address: UInt64) -> Int { bisect(entries.count) { entries[$0].address <= address } - 1 }
 }

@@ -1,6 +1,7 @@
 // Functions that a linker may not find by the names in an order, or not find alone, with what is known of why.
 import Symbols
 import TraceAnalysis
+import TraceFormat
 
 package struct LayoutDoubts: Sendable {
     package struct Kind: Sendable {

@@ -1,4 +1,5 @@
 // Files mapped in a process, to determine which file had to be read when an address was touched.
+import TraceFormat
 
 package struct MappedFiles {
     /// Sorted by address; none overlaps another.
@@ -47,12 +48,5 @@ package struct MappedFiles {
     }
 
     /// The first mapping that ends after the address.
-    private func index(after address: UInt64) -> Int {
-        var low = 0, high = mappings.count
-        while low < high {
-            let middle = (low + high) / 2
-            if mappings[middle].addresses.upperBound > address { high = middle } else { low = middle + 1 }
-        }
-        return low
-    }
+    private func index(after address: UInt64) -> Int { bisect(mappings.count) { mappings[$0].addresses.upperBound <= address } }
 }

@@ -1,6 +1,5 @@
 // The open frames of a thread. Events push and pop them; whoever listens hears of calls, with the frame below each.
 import CTraceLayout
-import Symbols
 import TraceFormat
 
 /// A call that has not ended.

@@ -3,7 +3,6 @@
 // clocks show it. Ticks are then stretched, piece by piece, to those of the first rate, as they are read from the file; so one rate
 // is enough for everything that follows.
 import CTraceLayout
-import Symbols
 import TraceFormat
 
 /// From the ticks of the file to even ones. The moment of the first sample keeps its number.

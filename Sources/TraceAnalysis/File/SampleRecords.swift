@@ -1,6 +1,5 @@
 // The stacks that `tracer record --sample` has taken, as they lie in the file.
 import CTraceLayout
-import Symbols
 import TraceFormat
 
 package struct SampleRecords: Sendable, RecordReader {

@@ -1,7 +1,6 @@
 // The moments of a trace that are asked for: one stretch of time, or several (those in which some call was open). Every reader of calls
 // goes through it: `CallStack` reports what happens within, each call with the part of it that lies there.
 import Presentation
-import Symbols
 import TraceFormat
 
 package struct TimeWindow: Sendable, Equatable {

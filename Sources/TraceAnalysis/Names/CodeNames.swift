@@ -1,6 +1,7 @@
 // Names of code by its address in the traced process: from the module's file when it is the one that was traced, from the
 // trace's own records otherwise, and as module+offset when neither knows.
 import Symbols
+import TraceFormat
 
 package struct CodeName: Sendable, Equatable, Hashable {
     /// For people.

@@ -1,5 +1,5 @@
 // Finds the file that a call of dlopen loaded: its record says what was asked for, and when.
-import Symbols
+import TraceFormat
 
 package struct LoadedFiles: Sendable {
     private struct Load {

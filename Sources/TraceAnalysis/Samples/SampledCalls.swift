@@ -1,7 +1,6 @@
 // Finds the recorded calls that were open at each sample. Chunks are read in any order, so each call, as it ends, looks for the samples
 // taken while it was open.
 import CTraceLayout
-import Symbols
 import TraceFormat
 
 struct SampledCalls: Sendable {

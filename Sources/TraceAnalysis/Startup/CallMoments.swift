@@ -1,6 +1,5 @@
 // How many calls a thread had begun at moments that are known before its events are read: where constructors and loads
 // begin and end. Between any two of them it is known how many calls were recorded, and about what that cost.
-import Symbols
 import TraceFormat
 
 struct CallMoments {

@@ -1,6 +1,5 @@
 // Moments of a start-up: ticks become nanoseconds since the beginning, and the agent's own share of a stretch is taken out.
 import Presentation
-import Symbols
 import TraceFormat
 
 struct StartupClock {

@@ -1,6 +1,5 @@
 // Infers what a descriptor is open on from what else the process did with it: a wait on it that was looked at, or a call that takes only
 // files, or only pipes and sockets. Numbers are reused: evidence holds from one call that may close the descriptor to the next.
-import Symbols
 import TraceFormat
 
 struct DescriptorUse: Sendable {

@@ -1,5 +1,4 @@
 // Who held an object when, and who let go of it or signalled it: made of what all threads did to it, in the order of time.
-import Symbols
 import TraceFormat
 
 struct LockHistory: Sendable {

@@ -1,7 +1,6 @@
 // Finds the innermost open call of a thread at given moments. Chunks are read in any order: among the calls open at a moment, the last
 // to begin is kept.
 import CTraceLayout
-import Symbols
 import TraceFormat
 
 /// In place of what a call waits for, of which the trace has 56 bits.

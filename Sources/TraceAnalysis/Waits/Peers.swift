@@ -1,7 +1,6 @@
 // Finds who wrote what a thread waited to read, or read what it waited to write: another opener of a pipe, the peer of a socket. The
 // recorder has looked for their descriptors (KernelRecords.Descriptor); the calls on those show when.
 import Presentation
-import Symbols
 import TraceFormat
 
 /// A call on a descriptor of the peer, or the end of a process that had it open.

@@ -1,5 +1,4 @@
 // Who waits for whom: while one thread waits for a lock, who holds it may wait as well.
-import Symbols
 import TraceFormat
 
 package struct WaitChain: Sendable {

@@ -2,7 +2,6 @@
 // then shows what for. Where it has not, the calls that can do nothing but wait are the waits, as long as they took.
 import CTraceLayout
 import Presentation
-import Symbols
 import TraceFormat
 
 package struct WaitSearch: Sendable {
