@@ -94,16 +94,18 @@ let package = Package(
         .systemLibrary(name: "CDemangle"),
         // libdw and libelf of elfutils.
         .systemLibrary(name: "CElfutils"),
-        .target(name: "Symbols", dependencies: ["CElfutils", "CTraceLayout", "Presentation", "TraceFormat"]),
+        // ELF files and their DWARF.
+        .target(name: "ELF", dependencies: ["CElfutils", "TraceFormat"]),
+        .target(name: "Symbols", dependencies: ["CTraceLayout", "ELF", "Presentation", "TraceFormat"]),
         .systemLibrary(name: "CDeflate"),
         // Loads libZydis when it is asked to decode; needs its headers alone.
         .target(name: "CZydis"),
         // Decides which functions of a module get an entry patch, and of what kind.
-        .target(name: "EntryPlan", dependencies: ["CElfutils", "CTraceLayout", "CZydis", "Presentation", "Symbols", "TraceFormat"]),
+        .target(name: "EntryPlan", dependencies: ["CElfutils", "CTraceLayout", "CZydis", "ELF", "Presentation", "Symbols", "TraceFormat"]),
         .target(
             name: "TraceAnalysis",
             dependencies: [
-                "Presentation", "TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "Symbols",
+                "Presentation", "TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "ELF", "Symbols",
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ]),
         // No libc: the loader would load a second one for it.
@@ -132,17 +134,18 @@ let package = Package(
                 ])
             ]),
         // Stacks out of registers and a copy of a stack's end.
-        .target(name: "Unwinding", dependencies: ["CTraceLayout", "Symbols", "TraceFormat"]),
+        .target(name: "Unwinding", dependencies: ["CTraceLayout", "ELF", "TraceFormat"]),
         .target(name: "CInheritance"),
         .target(name: "CRecorder", dependencies: ["CInheritance"]),
-        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat", "Unwinding"]),
+        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "ELF", "TraceFormat", "Unwinding"]),
         .target(name: "CLaunch", dependencies: ["CInheritance"]),
         .target(name: "Statistics"),
         .systemLibrary(name: "CSQLite"),
         .target(
             name: "LaunchLab",
             dependencies: [
-                "CLaunch", "CRecorder", "CSQLite", "Presentation", "Recorder", "Statistics", "Symbols", "TraceAnalysis", "TraceFormat",
+                "CLaunch", "CRecorder", "CSQLite", "ELF", "Presentation", "Recorder", "Statistics", "Symbols", "TraceAnalysis",
+                "TraceFormat",
             ],
             swiftSettings: coldSwift),
         .target(name: "CPageFiles", cSettings: [.unsafeFlags(["-std=c23"])]),
@@ -158,15 +161,14 @@ let package = Package(
         // Use of functions over several traces: which were never called, and in which order the linker should lay them out.
         .target(
             name: "FunctionUse",
-            dependencies: ["CCoveragePage", "CTraceLayout", "EntryPlan", "Presentation", "Symbols", "TraceAnalysis", "TraceFormat"],
+            dependencies: ["CCoveragePage", "CTraceLayout", "ELF", "EntryPlan", "Presentation", "Symbols", "TraceAnalysis", "TraceFormat"],
             exclude: ["Resources"], // CCoveragePage has them
             swiftSettings: coldSwift),
         .executableTarget(
             name: "tracer",
             dependencies: [
                 "FunctionUse", "Presentation", "LaunchPage", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "EntryPlan",
-                "Recorder",
-                "LaunchLab",
+                "ELF", "LaunchLab", "Recorder",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: coldSwift,
@@ -194,7 +196,7 @@ let package = Package(
                 "CPageFiles", "Presentation", "Symbols", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting",
             ]),
         .testTarget(name: "FunctionUseTests", dependencies: ["FunctionUse"]),
-        .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
+        .testTarget(name: "SymbolsTests", dependencies: ["ELF", "Symbols"]),
         .testTarget(
             name: "LaunchLabTests",
             dependencies: ["LaunchLab", "CLaunch", "Presentation", "Recorder", "Statistics"]),

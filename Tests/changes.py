@@ -43,6 +43,7 @@ TABLE = """
     Sources/CTraceLayout/        EVERYTHING
     Sources/CTracerAPI/          AGENT Tests/TracerAPITests
     Sources/CZydis/              PLAN
+    Sources/ELF/                 READER RECORDER PLAN USE UNWINDING Tests/SymbolsTests
     Sources/EntryPlan/           PLAN USE
     Sources/FunctionUse/         USE
     Sources/LabelLibrary/        AGENT
@@ -52,7 +53,7 @@ TABLE = """
     Sources/Presentation/        READER LAB Tests/PresentationTests Tests/PlanTests USE PAGE
     Sources/Recorder/            RECORDER LAB
     Sources/Statistics/          LAB
-    Sources/Symbols/             READER RECORDER PLAN USE UNWINDING Tests/SymbolsTests
+    Sources/Symbols/             READER PLAN USE Tests/SymbolsTests
     Sources/TraceAnalysis/       READER LAB USE
     Sources/TraceFormat/         EVERYTHING
     Sources/TracePage/           PAGE

@@ -1,5 +1,6 @@
 // Names of code in the files of a trace. Every answer comes from a file whose build-id is the one in the trace; without
 // such a file there is none. Files are opened when they are first asked for and stay open.
+import ELF
 
 /// Not for use by two threads at once.
 package final class Symbolizer {
@@ -36,7 +37,7 @@ package final class Symbolizer {
     private func entry(_ module: ModuleIdentity) -> Entry? {
         if let known = entries[module] { return known }
         var entry: Entry?
-        if module.path.hasPrefix("/"), let file = ObjectFile(path: module.path), file.isFile(of: module) {
+        if module.path.hasPrefix("/"), let file = ObjectFile(path: module.path), module.isLoaded(from: file) {
             entry = Entry(file, debugFiles.debugFile(of: file))
         }
         entries[module] = entry
@@ -45,8 +46,6 @@ package final class Symbolizer {
 
     /// True if the module's file is here and is the one that was loaded.
     package func hasFile(of module: ModuleIdentity) -> Bool { entry(module) != nil }
-
-    func withFile<R>(of module: ModuleIdentity, _ body: (ObjectFile) -> R) -> R? { entry(module).map { body($0.file) } }
 
     /// The function that holds `address` (as linked: less the load bias).
     package func function(at address: UInt64, in module: ModuleIdentity) -> FunctionSymbol? {
@@ -72,6 +71,11 @@ package final class Symbolizer {
     /// as DWARF says.
     package func unitRange(at address: UInt64, in module: ModuleIdentity) -> Range<UInt64>? {
         entry(module)?.debugInformation?.unitRange(at: address)
+    }
+
+    /// nil when the module's file is not here.
+    package func dynamicSymbols(of module: ModuleIdentity, isExecutable: Bool) -> DynamicSymbols? {
+        entry(module).map { DynamicSymbols($0.file, isExecutable: isExecutable) }
     }
 
     package func hasDebugInformation(of module: ModuleIdentity) -> Bool { entry(module)?.debugInformation != nil }

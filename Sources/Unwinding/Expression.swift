@@ -1,5 +1,5 @@
 // DWARF expressions (DWARF 5, 2.5) as frames have them: of linkage tables, realigned stacks, signal frames, labels of the agent.
-import Symbols
+import ELF
 
 package struct Expression {
     let bytes: UnsafeRawBufferPointer

@@ -1,6 +1,6 @@
 // How the registers of a function's caller are found while a certain instruction of it is the next one: a row of the table that
 // .eh_frame describes (DWARF 5, 6.4), computed once for each address that occurs.
-import Symbols
+import ELF
 
 struct SavedRegister: Equatable {
     enum Rule: Equatable {

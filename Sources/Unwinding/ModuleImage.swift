@@ -1,7 +1,7 @@
 // The part of an ELF file that unwinding needs: its segments' addresses, and the bytes of .eh_frame_hdr and .eh_frame. It is read, not
 // mapped: the file may be overwritten while it runs. Files are not to be trusted: every offset is checked against the bounds.
+import ELF
 import Glibc
-import Symbols
 
 package struct ModuleImage {
     package struct Segment {

@@ -1,6 +1,6 @@
 // The frames of one file's code. Shared by all processes that run it; each address is looked up once.
+import ELF
 import Glibc
-import Symbols
 import TraceFormat
 
 package final class UnwindModule {

@@ -1,7 +1,7 @@
 // One stack, from the registers of a thread and a copy of what lay at its stack pointer. Nothing is guessed: where a frame cannot be
 // known, the walk ends.
 import CTraceLayout
-import Symbols
+import ELF
 
 package final class Unwinder {
     private let processor: Processor

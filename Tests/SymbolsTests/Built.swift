@@ -1,3 +1,4 @@
+import ELF
 import Foundation
 import Glibc
 import Symbols

@@ -1,3 +1,4 @@
+import ELF
 import Foundation
 import Symbols
 import Testing

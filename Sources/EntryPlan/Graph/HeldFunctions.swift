@@ -1,7 +1,6 @@
 // Functions that may be called without an instruction which names them: whose address lies in data, that others may be bound to, that
 // the loader calls.
-import CElfutils
-import Symbols
+import ELF
 
 enum HeldFunctions {
     static func all(_ file: CodeFile, _ code: ModuleCode, _ list: FunctionList) -> Set<UInt64> {

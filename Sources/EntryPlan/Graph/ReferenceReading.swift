@@ -1,6 +1,5 @@
 // One pass over a module's code for what leads from one function to another.
 import CZydis
-import Symbols
 
 struct ReferenceReading {
     private let code: ModuleCode

@@ -1,6 +1,6 @@
 // .eh_frame: where functions lie, also those without a symbol, how far the stack pointer is from their return address at each
 // instruction, and where their exceptions land.
-import Symbols
+import ELF
 import TraceFormat
 
 struct FrameTable {

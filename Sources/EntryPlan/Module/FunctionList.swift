@@ -1,8 +1,8 @@
 // The functions of a module: one entry for each address that has a name or a description of its frames, with all its names. Code that
 // compilers put elsewhere (.cold) is in the list to be scanned, but is no function.
 import CElfutils
+import ELF
 import Glibc
-import Symbols
 import TraceFormat
 
 struct FunctionEntry {

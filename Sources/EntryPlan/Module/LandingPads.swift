@@ -1,5 +1,5 @@
 // Landing pads of exceptions, from .gcc_except_table (Itanium C++ ABI, "Exception Handling Tables").
-import Symbols
+import ELF
 
 enum LandingPads {
     /// Calls `body` with the address of each handler of the function whose table this is.

@@ -1,8 +1,8 @@
 // The file of an executable or a shared library, opened, with what of it is code.
 import CZydis
+import ELF
 import Glibc
 import Presentation
-import Symbols
 
 struct LinkedModule {
     let file: CodeFile

@@ -1,5 +1,5 @@
 // A module's memory as its file has it, by address.
-import Symbols
+import ELF
 
 public enum Architecture: UInt16, Sendable {
     case x86 = 62, arm = 183 // EM_X86_64, EM_AARCH64

@@ -1,7 +1,6 @@
 // Addresses of code that lie in data: tables of jumps, and pointers of every kind. A compiler's table of jumps either has
 // addresses, which the loader relocates, or distances from its own beginning, which some instruction takes.
-import CElfutils
-import Symbols
+import ELF
 
 enum StoredAddresses {
     /// Calls `body` with each address of this module that the loader will write, or that a fixed executable has already.

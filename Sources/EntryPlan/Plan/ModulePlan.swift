@@ -1,7 +1,7 @@
 // The plan of a module's file, from the cache or made now.
 import CTraceLayout
+import ELF
 import Glibc
-import Symbols
 
 public struct ModulePlan: Sendable {
     public let path: String

@@ -5,8 +5,8 @@
 // replaced can be reached but through its beginning.
 import CTraceLayout
 import Dispatch
+import ELF
 import Glibc
-import Symbols
 
 public struct PlanOptions: Sendable {
     /// Patches functions that are shorter than a jump by int3.

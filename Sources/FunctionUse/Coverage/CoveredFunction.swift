@@ -1,5 +1,5 @@
 // A function in the account of what was called.
-import Symbols
+import ELF
 
 package struct CoveredFunction: Sendable {
     package var name: String

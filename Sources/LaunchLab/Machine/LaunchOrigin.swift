@@ -1,8 +1,8 @@
 // Origin of a series of launches: hostname, CPU, build-id of the program, commit of the project.
+import ELF
 import Foundation
 import Presentation
 import Recorder
-import Symbols
 import TraceAnalysis
 
 package struct LaunchOrigin: Sendable {

@@ -1,8 +1,8 @@
 // Finds libtracer.so and its kin, checks that the first is an agent for this tool, and puts them into
 // LD_PRELOAD and LD_AUDIT.
 import CTraceLayout
+import ELF
 import Glibc
-import Symbols
 
 package struct AgentLibrary: Equatable, Sendable {
     package static let agent = "libtracer.so", audit = "libtracer-audit.so", labels = "libtracer-labels.so"

@@ -1,5 +1,6 @@
 // The libraries of a whole run: what each costs, which ones nothing uses, and which symbols lead elsewhere than they were
 // meant to because two libraries define them.
+import ELF
 import Symbols
 import TraceFormat
 

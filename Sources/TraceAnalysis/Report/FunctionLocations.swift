@@ -1,4 +1,5 @@
 // Source positions and further names of the functions in a report's rows, from the modules' files.
+import ELF
 import Presentation
 import Symbols
 

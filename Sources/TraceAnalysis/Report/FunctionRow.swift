@@ -1,6 +1,6 @@
 // A row of `tracer report`: a function's figures, each declared once for the table, the JSON and its schema.
+import ELF
 import Presentation
-import Symbols
 
 package struct FunctionRow {
     var figures: FunctionSummary

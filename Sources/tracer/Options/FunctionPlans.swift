@@ -1,11 +1,11 @@
 // The plans that a recording of functions needs, made before the program is started (docs/functions.md).
+import ELF
 import EntryPlan
 import Foundation
 import Glibc
 import LaunchLab
 import Presentation
 import Recorder
-import Symbols
 import TraceFormat
 
 struct FunctionPlans {

@@ -1,22 +1,6 @@
-// An ELF file on this machine, opened for reading and known to be the one that is meant.
+// An ELF file on this machine, opened for reading.
 import CElfutils
 import Glibc
-
-/// Identity of a module, known without its file: a trace has it for every module.
-package struct ModuleIdentity: Hashable, Sendable {
-    package var path: String
-    /// Empty when the module has none.
-    package var buildID: [UInt8]
-    /// From the lowest to the highest address of its load segments, in bytes; 0 unknown. Stands in for the build-id of
-    /// a module that has none.
-    package var spanBytes: UInt64
-
-    package init(path: String, buildID: [UInt8], spanBytes: UInt64) {
-        self.path = path
-        self.buildID = buildID
-        self.spanBytes = spanBytes
-    }
-}
 
 /// Not for use by two threads at once.
 package final class ObjectFile {
@@ -62,12 +46,6 @@ package final class ObjectFile {
         return Array(UnsafeRawBufferPointer(start: bytes, count: count)) // lies in the file's own data
     }()
 
-    /// True if this is the file that the module was loaded from, and not one that has replaced it since.
-    func isFile(of module: ModuleIdentity) -> Bool {
-        if !module.buildID.isEmpty { return buildID.starts(with: module.buildID) } // a trace keeps 20 bytes
-        return buildID.isEmpty && (module.spanBytes == 0 || span == module.spanBytes)
-    }
-
     lazy var programHeaders: [GElf_Phdr] = {
         var count = 0
         guard elf_getphdrnum(elf, &count) == 0 else { return [] }
@@ -98,7 +76,7 @@ package final class ObjectFile {
     }
 
     /// Returns the name of the loaded section that holds `address` (as linked); nil: none does.
-    func sectionName(at address: UInt64) -> String? {
+    package func sectionName(at address: UInt64) -> String? {
         var names = 0, found: String?
         guard elf_getshdrstrndx(elf, &names) == 0 else { return nil }
         forEachSection { _, header in

@@ -22,7 +22,7 @@ package struct FunctionSymbol: Sendable, Equatable {
     }
 }
 
-struct SymbolTable {
+package struct SymbolTable {
     private struct Entry {
         var address: UInt64
         var end: UInt64
@@ -35,13 +35,13 @@ struct SymbolTable {
     private var entries: [Entry] = []
     private var names: [String] = []
 
-    var isEmpty: Bool { entries.isEmpty }
+    package var isEmpty: Bool { entries.isEmpty }
 
-    enum Kind { case functions, variables }
+    package enum Kind { case functions, variables }
     private let kind: Kind
 
     /// .symtab if the file has one, else .dynsym.
-    init(_ file: ObjectFile, _ kind: Kind = .functions) {
+    package init(_ file: ObjectFile, _ kind: Kind = .functions) {
         self.kind = kind
         var tables: [(section: OpaquePointer, header: GElf_Shdr)] = []
         file.forEachSection { section, header in
@@ -116,7 +116,7 @@ struct SymbolTable {
     }
 
     /// The function or variable that holds the address.
-    func symbol(at address: UInt64) -> FunctionSymbol? {
+    package func symbol(at address: UInt64) -> FunctionSymbol? {
         let low = bisect(entries.count) { entries[$0].address <= address }
         // The nearest start in front; of those, the best name that reaches so far. Functions do not nest.
         var index = low - 1
@@ -131,7 +131,7 @@ struct SymbolTable {
     }
 
     /// All names of what begins at the address, the one to show first.
-    func names(at address: UInt64) -> [String] {
+    package func names(at address: UInt64) -> [String] {
         var found: [String] = []
         for entry in entries[bisect(entries.count) { entries[$0].address < address }...] {
             guard entry.address == address else { break }
@@ -141,7 +141,7 @@ struct SymbolTable {
     }
 
     /// Functions that begin in `range` and whose names satisfy `isWanted`.
-    func functions(in range: Range<UInt64>, where isWanted: (String) -> Bool) -> [FunctionSymbol] {
+    package func functions(in range: Range<UInt64>, where isWanted: (String) -> Bool) -> [FunctionSymbol] {
         var found: [FunctionSymbol] = []
         for index in bisect(entries.count) { entries[$0].address < range.lowerBound }..<entries.count {
             guard entries[index].address < range.upperBound else { break }

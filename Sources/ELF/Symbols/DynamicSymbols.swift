@@ -10,7 +10,7 @@ package struct DynamicSymbols: Sendable {
 
     static let most = 2 << 20
 
-    init(_ file: ObjectFile, isExecutable: Bool) {
+    package init(_ file: ObjectFile, isExecutable: Bool) {
         var table: (section: OpaquePointer, header: GElf_Shdr, index: Int)?
         var versions: OpaquePointer?, versionDefinitions: (OpaquePointer, GElf_Shdr)?
         var relocations: [(OpaquePointer, GElf_Shdr)] = []
@@ -74,12 +74,5 @@ package struct DynamicSymbols: Sendable {
             offset = offset &+ Int32(truncatingIfNeeded: definition.vd_next)
         }
         return names
-    }
-}
-
-extension Symbolizer {
-    /// nil when the module's file is not here.
-    package func dynamicSymbols(of module: ModuleIdentity, isExecutable: Bool) -> DynamicSymbols? {
-        withFile(of: module) { DynamicSymbols($0, isExecutable: isExecutable) }
     }
 }

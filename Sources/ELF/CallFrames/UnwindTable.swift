@@ -4,7 +4,7 @@
 import CElfutils
 import TraceFormat
 
-struct UnwindTable {
+package struct UnwindTable {
     private let starts: UnsafeRawBufferPointer // points into the bytes that `file` holds
     private let file: ObjectFile
     private let base: UInt64
@@ -14,7 +14,7 @@ struct UnwindTable {
     private static let encoding: [UInt8] = [1, 0x1b, 0x03, 0x3b]
     private static let headerBytes = 12, rowBytes = 8
 
-    init?(_ file: ObjectFile) {
+    package init?(_ file: ObjectFile) {
         var byteCount = 0
         guard let header = file.programHeaders.first(where: { $0.p_type == UInt32(PT_GNU_EH_FRAME) }),
             let start = elf_rawfile(file.elf, &byteCount), header.p_offset < UInt64(byteCount),
@@ -34,7 +34,7 @@ struct UnwindTable {
     }
 
     /// Returns the nearest start of a function at or below `address` (as linked); nil: there is none.
-    func start(at address: UInt64) -> UInt64? {
+    package func start(at address: UInt64) -> UInt64? {
         let next = bisect(count) { row($0) <= address }
         return next > 0 ? row(next - 1) : nil
     }

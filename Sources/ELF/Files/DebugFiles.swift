@@ -3,12 +3,14 @@
 // Nothing is fetched from the network.
 import CElfutils
 
-struct DebugFiles {
+package struct DebugFiles {
     /// As in `gdb -iex 'show debug-file-directory'`.
-    let directories: [String]
+    private let directories: [String]
+
+    package init(directories: [String]) { self.directories = directories }
 
     /// The separate debug file of `file`, nil when there is none that belongs to it.
-    func debugFile(of file: ObjectFile) -> ObjectFile? {
+    package func debugFile(of file: ObjectFile) -> ObjectFile? {
         let id = file.buildID
         if id.count > 1 {
             let digits = id.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }

@@ -11,7 +11,7 @@ package struct SourceLocation: Sendable, Equatable, Hashable {
     package var fileName: String { String(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...]) }
 }
 
-final class DebugInformation {
+package final class DebugInformation {
     private struct Unit {
         var range: Range<UInt64>
         var die: Dwarf_Die
@@ -26,7 +26,7 @@ final class DebugInformation {
     private static let mostUnits = 500_000, mostRanges = 4_000_000, mostEntries = 200_000, deepestNamespace = 16
 
     /// nil when the file has none.
-    init?(_ file: ObjectFile) {
+    package init?(_ file: ObjectFile) {
         guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
         self.file = file
         self.dwarf = dwarf
@@ -73,9 +73,9 @@ final class DebugInformation {
     }
 
     /// Returns the contiguous range of its unit's code that holds `address`; nil: no unit does.
-    func unitRange(at address: UInt64) -> Range<UInt64>? { unit(at: address)?.range }
+    package func unitRange(at address: UInt64) -> Range<UInt64>? { unit(at: address)?.range }
 
-    func line(at address: UInt64) -> SourceLocation? {
+    package func line(at address: UInt64) -> SourceLocation? {
         guard var die = unit(at: address)?.die, let line = dwarf_getsrc_die(&die, address) else { return nil }
         return Self.location(line, in: &die)
     }
@@ -88,7 +88,7 @@ final class DebugInformation {
 
     private static let mostInlined = 256
 
-    func inlined(at address: UInt64) -> [String] {
+    package func inlined(at address: UInt64) -> [String] {
         var unit = unit(at: address)?.die ?? Dwarf_Die(), found: UnsafeMutablePointer<Dwarf_Die>?, names: [String] = []
         guard unit.addr != nil else { return [] }
         // The first goes on with where an inlined function was declared, the second with what it was put into.
@@ -119,7 +119,7 @@ final class DebugInformation {
     }
 
     /// Returns the ranges of all code of the unit at this address (100,000 at most); empty: no unit holds it.
-    func unitRanges(at address: UInt64) -> [Range<UInt64>] {
+    package func unitRanges(at address: UInt64) -> [Range<UInt64>] {
         guard var die = unit(at: address)?.die else { return [] }
         var ranges: [Range<UInt64>] = []
         Self.forEachRange(of: &die) { if ranges.count < 100_000 { ranges.append($0) } }
@@ -127,13 +127,13 @@ final class DebugInformation {
     }
 
     /// The name of the source file of the unit at this address, as the compiler was given it.
-    func unitName(at address: UInt64) -> String? {
+    package func unitName(at address: UInt64) -> String? {
         guard var die = unit(at: address)?.die else { return nil }
         return Self.string(&die, Int(DW_AT_name))
     }
 
     /// Variables of the unit that holds `ranges`, declared on lines that code in `ranges` is of, in source order.
-    func variables(initializedIn ranges: [Range<UInt64>]) -> [String] {
+    package func variables(initializedIn ranges: [Range<UInt64>]) -> [String] {
         guard let first = ranges.first, var unit = unit(at: first.lowerBound)?.die else { return [] }
         var lines: Set<SourceLocation> = []
         var table: OpaquePointer?

@@ -1,0 +1,97 @@
+// The code of one ELF file as it will lie in memory.
+import CElfutils
+import Glibc
+
+/// Not for use by two threads at once, but for `bytes` and what was taken from it.
+public final class CodeFile {
+    public struct Segment: Sendable {
+        public var address: UInt64
+        public var byteCount: UInt64
+        public var offset: Int
+        /// Number of its bytes that the file has, which may be shorter than its header says.
+        public var fileByteCount: Int
+        public var isExecutable: Bool
+    }
+    public struct Section: Sendable {
+        public var name: String
+        public var type: UInt32
+        public var flags: UInt64
+        public var address: UInt64
+        public var offset: Int
+        public var byteCount: Int
+    }
+    public enum Refusal: Error { case noFile(Int32), noELF }
+
+    let file: ObjectFile
+    /// Separate debug files.
+    private(set) var others: [ObjectFile] = []
+    /// Dwfl that has unpacked .gnu_debugdata.
+    var miniDebug: OpaquePointer?
+    public let bytes: UnsafeRawBufferPointer
+    public let segments: [Segment]
+    public let sections: [Section]
+    public var path: String { file.path }
+    public var elfMachine: UInt16 { file.header.e_machine }
+    public var type: UInt16 { file.header.e_type }
+    public var entry: UInt64 { file.header.e_entry }
+    public var buildID: [UInt8] { file.buildID }
+    public let status: stat
+    /// Status of the separate debug file; nil: there is none.
+    public private(set) var debugStatus: stat?
+
+    /// - Parameter debugDirectories: where separate debug files are looked for
+    public init(path: String, debugDirectories: [String] = ["/usr/lib/debug"]) throws(Refusal) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw .noFile(errno) }
+        guard let file = ObjectFile(path: path) else {
+            let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+            if descriptor < 0 { throw .noFile(errno) }
+            close(descriptor)
+            throw .noELF
+        }
+        var count = 0
+        guard let start = elf_rawfile(file.elf, &count), count > 0 else { throw .noELF }
+        self.file = file
+        self.status = status
+        let bytes = UnsafeRawBufferPointer(start: start, count: count)
+        self.bytes = bytes
+        func within(_ offset: UInt64, _ wanted: UInt64) -> Int { offset >= UInt64(count) ? 0 : Int(min(wanted, UInt64(count) - offset)) }
+        segments = file.loads.filter { $0.p_vaddr &+ $0.p_memsz >= $0.p_vaddr && $0.p_vaddr &+ $0.p_memsz < 1 << 62 }.map {
+            Segment(
+                address: $0.p_vaddr, byteCount: $0.p_memsz, offset: Int(clamping: $0.p_offset),
+                fileByteCount: within($0.p_offset, min($0.p_filesz, $0.p_memsz)), isExecutable: $0.p_flags & UInt32(PF_X) != 0)
+        }.sorted { $0.address < $1.address }
+        var sections: [Section] = [], namesIndex = 0
+        if elf_getshdrstrndx(file.elf, &namesIndex) == 0 {
+            file.forEachSection { _, header in
+                if header.sh_addr >= 1 << 62 { return } // damaged: its end could not be computed
+                let name = elf_strptr(file.elf, namesIndex, Int(header.sh_name)).map { String(cString: $0) } ?? ""
+                let isEmpty = header.sh_type == UInt32(SHT_NOBITS)
+                sections.append(
+                    Section(
+                        name: name, type: header.sh_type, flags: header.sh_flags, address: header.sh_addr,
+                        offset: Int(clamping: header.sh_offset), byteCount: isEmpty ? 0 : within(header.sh_offset, header.sh_size)))
+            }
+        }
+        self.sections = sections
+        if let found = DebugFiles(directories: debugDirectories).debugFile(of: file) {
+            others.append(found)
+            var status = stat()
+            if stat(found.path, &status) == 0 { debugStatus = status }
+        }
+    }
+
+    deinit { if let miniDebug { dwfl_end(miniDebug) } }
+
+    public func section(_ name: String) -> Section? { sections.first { $0.name == name } }
+
+    /// The loadable segments of a type, as (address, offset in the file, bytes there).
+    public func headers(ofType type: Int32) -> [Segment] {
+        file.programHeaders.filter { $0.p_type == UInt32(bitPattern: type) }.map {
+            Segment(
+                address: $0.p_vaddr, byteCount: $0.p_memsz, offset: Int(clamping: $0.p_offset),
+                fileByteCount: $0.p_offset >= UInt64(bytes.count) ? 0 : Int(min($0.p_filesz, UInt64(bytes.count) - $0.p_offset)),
+                isExecutable: false)
+        }
+    }
+}
