@@ -82,9 +82,9 @@ struct ReservedArea {
 
     init?(_ path: String, _ module: UnwindModule, _ bias: UInt64) {
         guard path.split(separator: "/").last?.hasPrefix("libtracer") == true, let segment = module.image.emptySegment,
-            segment.memoryBytes >= 2 * Self.labelsBytes
+            segment.byteCount >= 2 * Self.labelsBytes
         else { return nil }
-        let start = segment.address &+ bias, end = start &+ segment.memoryBytes
+        let start = segment.address &+ bias, end = start &+ segment.byteCount
         guard start < end else { return nil }
         range = start..<end
         mapping = AddressSpace.Mapping(start: start, end: end, bias: bias, module: module)

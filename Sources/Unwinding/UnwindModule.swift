@@ -28,19 +28,8 @@ package final class UnwindModule {
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        let image = ModuleImage { offset, count in
-            guard count > 0, offset < UInt64(status.st_size) else { return [] }
-            let count = min(count, Int(UInt64(status.st_size) - offset))
-            return [UInt8](unsafeUninitializedCapacity: count) { bytes, used in
-                while used < count {
-                    let got = pread(descriptor, bytes.baseAddress! + used, count - used, off_t(offset) + used)
-                    if got <= 0 { break }
-                    used += got
-                }
-            }
-        }
-        guard let image else { return nil }
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, let image = ModuleImage(read: readBytes(of: descriptor))
+        else { return nil }
         self.init(image)
     }
 

@@ -34,12 +34,12 @@ import Unwinding
             let module = UnwindModule(image), unwinder = Unwinder()
             var space = AddressSpace()
             let start: UInt64 = 0x7f00_0000_0000
-            space.add(AddressSpace.Mapping(start: start, end: start + text.memoryBytes, bias: start &- text.address, module: module))
+            space.add(AddressSpace.Mapping(start: start, end: start + text.byteCount, bias: start &- text.address, module: module))
             for _ in 0..<200 {
-                let address = text.address + UInt64.random(in: 0..<text.memoryBytes, using: &random)
+                let address = text.address + UInt64.random(in: 0..<text.byteCount, using: &random)
                 if module.rule(at: address) != nil { rules += 1 }
                 let stack = (0..<512).map { _ in
-                    Bool.random(using: &random) ? start + UInt64.random(in: 0..<text.memoryBytes, using: &random) : random.next()
+                    Bool.random(using: &random) ? start + UInt64.random(in: 0..<text.byteCount, using: &random) : random.next()
                 }
                 var registers = Processor.current.sampleOrder.map { _ in random.next() }
                 registers[Processor.current.sampleOrder.firstIndex(of: Processor.current.programCounter)!] =

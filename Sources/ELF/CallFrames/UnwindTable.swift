@@ -1,7 +1,6 @@
 // Start addresses of functions from .eh_frame_hdr, the sorted table by which an unwinder finds a function's description. Stripped files
 // have it, too.
 // Linux Standard Base Core Specification 5.0, 10.6.2.
-import CElfutils
 import TraceFormat
 
 package struct UnwindTable {
@@ -15,17 +14,16 @@ package struct UnwindTable {
     private static let headerBytes = 12, rowBytes = 8
 
     package init?(_ file: ObjectFile) {
-        var byteCount = 0
-        guard let header = file.programHeaders.first(where: { $0.p_type == UInt32(PT_GNU_EH_FRAME) }),
-            let start = elf_rawfile(file.elf, &byteCount), header.p_offset < UInt64(byteCount),
-            header.p_filesz <= UInt64(byteCount) - header.p_offset, header.p_filesz >= UInt64(Self.headerBytes)
+        let byteCount = UInt64(file.bytes.count)
+        guard let header = file.programHeaders.first(where: { $0.kind == .frameIndex }), header.offset < byteCount,
+            header.fileByteCount <= byteCount - header.offset, header.fileByteCount >= UInt64(Self.headerBytes)
         else { return nil }
-        let bytes = UnsafeRawBufferPointer(start: start + Int(header.p_offset), count: Int(header.p_filesz))
+        let bytes = UnsafeRawBufferPointer(rebasing: file.bytes[Int(header.offset)..<Int(header.offset + header.fileByteCount)])
         guard bytes.prefix(4).elementsEqual(Self.encoding) else { return nil }
         let said = Int(bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self).littleEndian)
         count = min(said, (bytes.count - Self.headerBytes) / Self.rowBytes)
         starts = UnsafeRawBufferPointer(rebasing: bytes[Self.headerBytes...])
-        base = header.p_vaddr
+        base = header.address
         self.file = file
     }
 

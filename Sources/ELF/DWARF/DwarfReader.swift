@@ -87,11 +87,3 @@ public struct DwarfReader {
         }
     }
 }
-
-/// Little-endian, at any alignment; nil after the end.
-extension UnsafeRawBufferPointer {
-    @inlinable @inline(__always) public func load<T: FixedWidthInteger>(_ offset: Int, as type: T.Type) -> T? {
-        guard offset >= 0, offset <= count - MemoryLayout<T>.size else { return nil }
-        return T(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
-    }
-}

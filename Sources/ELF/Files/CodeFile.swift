@@ -49,17 +49,19 @@ public final class CodeFile {
             close(descriptor)
             throw .noELF
         }
-        var count = 0
-        guard let start = elf_rawfile(file.elf, &count), count > 0 else { throw .noELF }
         self.file = file
         self.status = status
-        let bytes = UnsafeRawBufferPointer(start: start, count: count)
-        self.bytes = bytes
-        func within(_ offset: UInt64, _ wanted: UInt64) -> Int { offset >= UInt64(count) ? 0 : Int(min(wanted, UInt64(count) - offset)) }
-        segments = file.loads.filter { $0.p_vaddr &+ $0.p_memsz >= $0.p_vaddr && $0.p_vaddr &+ $0.p_memsz < 1 << 62 }.map {
+        bytes = file.bytes
+        let count = UInt64(bytes.count)
+        guard count > 0 else { throw .noELF }
+        func within(_ offset: UInt64, _ wanted: UInt64) -> Int { offset >= count ? 0 : Int(min(wanted, count - offset)) }
+        let loads = file.programHeaders.filter {
+            $0.kind == .load && $0.address &+ $0.byteCount >= $0.address && $0.address &+ $0.byteCount < 1 << 62
+        }
+        segments = loads.map {
             Segment(
-                address: $0.p_vaddr, byteCount: $0.p_memsz, offset: Int(clamping: $0.p_offset),
-                fileByteCount: within($0.p_offset, min($0.p_filesz, $0.p_memsz)), isExecutable: $0.p_flags & UInt32(PF_X) != 0)
+                address: $0.address, byteCount: $0.byteCount, offset: Int(clamping: $0.offset),
+                fileByteCount: within($0.offset, min($0.fileByteCount, $0.byteCount)), isExecutable: $0.isExecutable)
         }.sorted { $0.address < $1.address }
         var sections: [Section] = [], namesIndex = 0
         if elf_getshdrstrndx(file.elf, &namesIndex) == 0 {
@@ -85,13 +87,5 @@ public final class CodeFile {
 
     public func section(_ name: String) -> Section? { sections.first { $0.name == name } }
 
-    /// The loadable segments of a type, as (address, offset in the file, bytes there).
-    public func headers(ofType type: Int32) -> [Segment] {
-        file.programHeaders.filter { $0.p_type == UInt32(bitPattern: type) }.map {
-            Segment(
-                address: $0.p_vaddr, byteCount: $0.p_memsz, offset: Int(clamping: $0.p_offset),
-                fileByteCount: $0.p_offset >= UInt64(bytes.count) ? 0 : Int(min($0.p_filesz, UInt64(bytes.count) - $0.p_offset)),
-                isExecutable: false)
-        }
-    }
+    package func programHeaders(_ kind: ProgramHeader.Kind) -> [ProgramHeader] { file.programHeaders.filter { $0.kind == kind } }
 }

@@ -46,21 +46,26 @@ package final class ObjectFile {
         return Array(UnsafeRawBufferPointer(start: bytes, count: count)) // lies in the file's own data
     }()
 
-    lazy var programHeaders: [GElf_Phdr] = {
+    /// The whole file; empty when it cannot be read.
+    lazy var bytes: UnsafeRawBufferPointer = {
         var count = 0
-        guard elf_getphdrnum(elf, &count) == 0 else { return [] }
-        return (0..<min(count, 4096)).compactMap { index in
-            var header = GElf_Phdr()
-            return gelf_getphdr(elf, Int32(index), &header) == nil ? nil : header
-        }
+        let start = elf_rawfile(elf, &count)
+        return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
     }()
 
-    var loads: [GElf_Phdr] { programHeaders.filter { $0.p_type == UInt32(PT_LOAD) } }
+    /// Empty for a file of the other byte order.
+    lazy var programHeaders: [ProgramHeader] = {
+        let file = bytes
+        func read(_ offset: UInt64, _ count: Int) -> [UInt8] {
+            offset < UInt64(file.count) ? Array(file[Int(offset)...].prefix(count)) : []
+        }
+        return (try? FileHeader(read(0, FileHeader.bytes)).programHeaders(read)) ?? []
+    }()
 
     /// Bytes from the lowest to the highest address of its load segments.
     package var span: UInt64? {
-        guard let low = loads.map({ $0.p_vaddr }).min(),
-            let high = loads.map({ $0.p_vaddr.addingReportingOverflow($0.p_memsz).partialValue }).max(), high > low
+        let loads = programHeaders.filter { $0.kind == .load }
+        guard let low = loads.map({ $0.address }).min(), let high = loads.map({ $0.address &+ $0.byteCount }).max(), high > low
         else { return nil }
         return high - low
     }

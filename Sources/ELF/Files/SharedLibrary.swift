@@ -23,10 +23,10 @@ package struct SharedLibrary: Sendable {
                 needed.append(String(cString: name))
             }
         }
-        for segment in file.programHeaders where segment.p_type == UInt32(PT_NOTE) {
+        for segment in file.programHeaders where segment.kind == .note {
             guard
                 let data = elf_getdata_rawchunk(
-                    file.elf, Int64(truncatingIfNeeded: segment.p_offset), Int(truncatingIfNeeded: segment.p_filesz), ELF_T_NHDR)
+                    file.elf, Int64(truncatingIfNeeded: segment.offset), Int(truncatingIfNeeded: segment.fileByteCount), ELF_T_NHDR)
             else { continue }
             readNotes(data)
         }

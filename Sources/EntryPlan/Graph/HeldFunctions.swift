@@ -7,7 +7,7 @@ enum HeldFunctions {
         var held: Set<UInt64> = [file.entry]
         StoredAddresses.forEach(file, code) { target, _ in held.insert(target) }
         file.forEachExport { held.insert($0) }
-        for segment in file.headers(ofType: 2) { // PT_DYNAMIC
+        for segment in file.programHeaders(.dynamic) {
             let bytes = code.content(at: segment.address)
             for index in 0..<min(bytes.count / 16, 4096) {
                 guard let tag = bytes.load(index * 16, as: UInt64.self), let value = bytes.load(index * 16 + 8, as: UInt64.self), tag != 0

@@ -32,7 +32,7 @@ struct FrameTable {
         if let section = file.section(".eh_frame"), section.byteCount > 0 {
             bytes = UnsafeRawBufferPointer(rebasing: file.bytes[section.offset..<section.offset + section.byteCount])
             address = section.address
-        } else if let header = file.headers(ofType: 0x6474_e550).first { // PT_GNU_EH_FRAME: a file without sections
+        } else if let header = file.programHeaders(.frameIndex).first { // a file without sections
             var reader = DwarfReader(code.content(at: header.address), address: header.address)
             let version = reader.byte(), encoding = reader.byte()
             reader.skip(2)

@@ -50,7 +50,7 @@ struct Planner {
     /// All of a module is left alone.
     private func moduleReason() -> Reason? {
         let name = file.path.split(separator: "/").last ?? ""
-        let hasInterpreter = !file.headers(ofType: 3).isEmpty // PT_INTERP
+        let hasInterpreter = !file.programHeaders(.interpreter).isEmpty
         if !hasInterpreter, name.hasPrefix("ld-linux") || name.hasPrefix("ld-2.") { return .loader } // ld-2.31.so: glibc before 2.33
         // HotSpot, CoreCLR, Mono: compiled code leaves the stack pointer at its call into the run-time system, and is found again by the
         // return address below it (HotSpot's JavaFrameAnchor::make_walkable).
@@ -314,7 +314,7 @@ struct Planner {
 
     private func fixedReason(_ index: Int) -> Reason? {
         let entry = list.entries[index], body = bodies[index], mark = marks[index]
-        if entry.address == file.entry, file.type == 2 || !file.headers(ofType: 3).isEmpty { return .entryPoint }
+        if entry.address == file.entry, file.type == 2 || !file.programHeaders(.interpreter).isEmpty { return .entryPoint }
         for name in list.names[entry.names] {
             if let reason = KnownFunction.reason(name) { return reason }
             if !answersForLabels && KnownFunction.isCallbackOfGeneratedCode(name) { return .generatedCaller }
@@ -478,7 +478,7 @@ struct Planner {
 /// aarch64: whether an indirect branch must find a `bti` (GNU_PROPERTY_AARCH64_FEATURE_1_BTI, aaelf64).
 enum BranchTargets {
     static func areGuarded(_ file: CodeFile, _ code: ModuleCode) -> Bool {
-        for segment in file.headers(ofType: 0x6474_e553) { // PT_GNU_PROPERTY
+        for segment in file.programHeaders(.property) {
             let bytes = code.content(at: segment.address)
             guard let names = bytes.load(0, as: UInt32.self), let count = bytes.load(4, as: UInt32.self), names == 4, count < 4096 else {
                 continue

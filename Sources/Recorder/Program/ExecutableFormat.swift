@@ -1,7 +1,6 @@
 // Determines from the first bytes of a file how the kernel would run it. Pure, and every read is checked: the file may be
-// anything.
-//
-// ELF: https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html; scripts: Linux, fs/binfmt_script.c.
+// anything. Scripts: Linux, fs/binfmt_script.c.
+import ELF
 
 /// How a file starts, as far as the recorder cares.
 package enum ExecutableFormat: Equatable, Sendable {
@@ -18,17 +17,14 @@ package enum ExecutableFormat: Equatable, Sendable {
     case damaged(String)
 }
 
-/// Reads at most `count` bytes at `offset`; fewer at the end of the file.
-package typealias ReadBytes = (_ offset: UInt64, _ count: Int) -> [UInt8]
-
 extension ExecutableFormat {
     /// BINPRM_BUF_SIZE: all that the kernel looks at.
     static let headBytes = 256
 
     package init(reading read: ReadBytes) {
         let head = read(0, ExecutableFormat.headBytes)
-        if head.starts(with: [0x7f, 0x45, 0x4c, 0x46]) {
-            self = ExecutableFormat.elf(head, read)
+        if let elf = ExecutableFormat.elf(head, read) {
+            self = elf
         } else if head.starts(with: [0x23, 0x21]) {
             self = ExecutableFormat.script(head)
         } else {
@@ -38,30 +34,30 @@ extension ExecutableFormat {
         }
     }
 
-    private static func elf(_ head: [UInt8], _ read: ReadBytes) -> ExecutableFormat {
-        guard head.count >= 52 else { return .damaged("its ELF header is truncated") }
-        switch head[4] {
-        case 1: return .elf32
-        case 2: break
-        default: return .damaged("its ELF class is \(head[4])")
-        }
-        guard head[5] == 1 else { return .elfOtherByteOrder }
-        guard head.count >= 64 else { return .damaged("its ELF header is truncated") }
-        let type = head.word16(16)
-        guard type == 2 || type == 3 else { return .damaged("its ELF type is \(type), not a program") }
-        let tableOffset = head.word64(32)
-        let entryBytes = Int(head.word16(54)), entryCount = Int(head.word16(56))
-        guard entryBytes == 56 else { return .damaged("its program headers have \(entryBytes) bytes each") }
-        let table = read(tableOffset, entryBytes * entryCount)
-        guard table.count == entryBytes * entryCount else { return .damaged("its program headers lie outside the file") }
-        for entry in stride(from: 0, to: table.count, by: entryBytes) where table.word32(entry) == 3 /* PT_INTERP */ {
-            let offset = table.word64(entry + 8), bytes = table.word64(entry + 32)
+    /// nil: it does not say ELF.
+    private static func elf(_ head: [UInt8], _ read: ReadBytes) -> ExecutableFormat? {
+        do throws(FileHeader.Refusal) {
+            let header = try FileHeader(head), type = header.type
+            guard type == 2 || type == 3 else { return .damaged("its ELF type is \(type), not a program") }
+            guard let interpreter = try header.programHeaders(read).first(where: { $0.kind == .interpreter }) else {
+                return .elf(elfMachine: header.elfMachine, loader: nil)
+            }
+            let bytes = interpreter.fileByteCount
             guard bytes > 1, bytes <= 4096 else { return .damaged("its PT_INTERP has \(bytes) bytes") }
-            let path = read(offset, Int(bytes))
+            let path = read(interpreter.offset, Int(bytes))
             guard path.count == Int(bytes) else { return .damaged("its PT_INTERP lies outside the file") }
-            return .elf(elfMachine: head.word16(18), loader: String(decoding: path.prefix { $0 != 0 }, as: UTF8.self))
+            return .elf(elfMachine: header.elfMachine, loader: String(decoding: path.prefix { $0 != 0 }, as: UTF8.self))
+        } catch {
+            switch error {
+            case .noELF: return nil
+            case .truncated: return .damaged("its ELF header is truncated")
+            case .otherClass(1): return .elf32
+            case .otherClass(let number): return .damaged("its ELF class is \(number)")
+            case .otherByteOrder: return .elfOtherByteOrder
+            case .programHeaderBytes(let bytes): return .damaged("its program headers have \(bytes) bytes each")
+            case .programHeadersOutside: return .damaged("its program headers lie outside the file")
+            }
         }
-        return .elf(elfMachine: head.word16(18), loader: nil)
     }
 
     private static func script(_ head: [UInt8]) -> ExecutableFormat {
@@ -80,11 +76,4 @@ extension ExecutableFormat {
             interpreter: String(decoding: interpreter, as: UTF8.self),
             argument: rest.isEmpty ? nil : String(decoding: rest, as: UTF8.self))
     }
-}
-
-extension [UInt8] {
-    /// Little-endian; the caller has checked that the bytes are there (and an array traps if not).
-    fileprivate func word16(_ at: Int) -> UInt16 { UInt16(self[at]) | UInt16(self[at + 1]) << 8 }
-    fileprivate func word32(_ at: Int) -> UInt32 { UInt32(word16(at)) | UInt32(word16(at + 2)) << 16 }
-    fileprivate func word64(_ at: Int) -> UInt64 { UInt64(word32(at)) | UInt64(word32(at + 4)) << 32 }
 }

@@ -1,5 +1,6 @@
 // One file that is about to be executed, and what the kernel and the loader will make of it.
 import CRecorder
+import ELF
 import Glibc
 
 /// Credentials of the process that calls exec. With the file's, they decide whether the loader will honour LD_PRELOAD.
@@ -101,17 +102,7 @@ package struct ProgramFile {
                 "\(path) cannot be read, so it cannot be checked or traced: make it readable (chmod +r), or run it without tracer")
         }
         defer { close(file) }
-        format = ExecutableFormat { offset, count in
-            guard count > 0, offset <= UInt64(Int64.max) else { return [] }
-            return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-                filled = 0
-                while filled < count { // a short read is legal, the end is 0
-                    let got = pread(file, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
-                    guard got > 0 else { return }
-                    filled += got
-                }
-            }
-        }
+        format = ExecutableFormat(reading: readBytes(of: file))
         var fileSystem = statvfs()
         let knowsMount = fstatvfs(file, &fileSystem) == 0
         let capabilities = [UInt8](unsafeUninitializedCapacity: 64) { buffer, filled in
