@@ -4,14 +4,6 @@ import Glibc
 
 /// Not for use by two threads at once, but for `bytes` and what was taken from it.
 public final class CodeFile {
-    public struct Segment: Sendable {
-        public var address: UInt64
-        public var byteCount: UInt64
-        public var offset: Int
-        /// Number of its bytes that the file has, which may be shorter than its header says.
-        public var fileByteCount: Int
-        public var isExecutable: Bool
-    }
     public struct Section: Sendable {
         public var name: String
         public var type: UInt32
@@ -28,7 +20,7 @@ public final class CodeFile {
     /// Dwfl that has unpacked .gnu_debugdata.
     var miniDebug: OpaquePointer?
     public let bytes: UnsafeRawBufferPointer
-    public let segments: [Segment]
+    public let content: SegmentContent
     public let sections: [Section]
     public var path: String { file.path }
     public var elfMachine: UInt16 { file.header.e_machine }
@@ -58,11 +50,12 @@ public final class CodeFile {
         let loads = file.programHeaders.filter {
             $0.kind == .load && $0.address &+ $0.byteCount >= $0.address && $0.address &+ $0.byteCount < 1 << 62
         }
-        segments = loads.map {
+        let segments = loads.map {
             Segment(
                 address: $0.address, byteCount: $0.byteCount, offset: Int(clamping: $0.offset),
                 fileByteCount: within($0.offset, min($0.fileByteCount, $0.byteCount)), isExecutable: $0.isExecutable)
-        }.sorted { $0.address < $1.address }
+        }
+        content = SegmentContent(bytes, segments.sorted { $0.address < $1.address })
         var sections: [Section] = [], namesIndex = 0
         if elf_getshdrstrndx(file.elf, &namesIndex) == 0 {
             file.forEachSection { _, header in
@@ -87,5 +80,25 @@ public final class CodeFile {
 
     public func section(_ name: String) -> Section? { sections.first { $0.name == name } }
 
+    public func bytes(of section: Section) -> UnsafeRawBufferPointer {
+        section.byteCount == 0
+            ? UnsafeRawBufferPointer(start: nil, count: 0)
+            : UnsafeRawBufferPointer(rebasing: bytes[section.offset..<section.offset + section.byteCount])
+    }
+
     package func programHeaders(_ kind: ProgramHeader.Kind) -> [ProgramHeader] { file.programHeaders.filter { $0.kind == kind } }
+
+    /// Tags (DT_…) and values of the dynamic section; of a damaged one the first 4096.
+    package var dynamicEntries: [(tag: UInt64, value: UInt64)] {
+        var entries: [(tag: UInt64, value: UInt64)] = []
+        for header in programHeaders(.dynamic) {
+            let bytes = content.bytes(at: header.address)
+            for index in 0..<min(bytes.count / 16, 4096) {
+                guard let tag = bytes.load(index * 16, as: UInt64.self), let value = bytes.load(index * 16 + 8, as: UInt64.self), tag != 0
+                else { break }
+                entries.append((tag, value))
+            }
+        }
+        return entries
+    }
 }

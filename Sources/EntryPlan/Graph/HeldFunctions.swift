@@ -7,23 +7,16 @@ enum HeldFunctions {
         var held: Set<UInt64> = [file.entry]
         StoredAddresses.forEach(file, code) { target, _ in held.insert(target) }
         file.forEachExport { held.insert($0) }
-        for segment in file.programHeaders(.dynamic) {
-            let bytes = code.content(at: segment.address)
-            for index in 0..<min(bytes.count / 16, 4096) {
-                guard let tag = bytes.load(index * 16, as: UInt64.self), let value = bytes.load(index * 16 + 8, as: UInt64.self), tag != 0
-                else { break }
-                if tag == 12 || tag == 13 { held.insert(value) } // DT_INIT, DT_FINI
-            }
-        }
-        if file.sections.contains(where: { $0.name.hasPrefix("swift5_") }) { insertRelative(file, code, list, &held) }
+        for entry in file.dynamicEntries where entry.tag == 12 || entry.tag == 13 { held.insert(entry.value) } // DT_INIT, DT_FINI
+        if file.sections.contains(where: { $0.name.hasPrefix("swift5_") }) { insertRelative(file, list, &held) }
         return held
     }
 
     /// Swift's metadata holds distances from where they stand. So do tables of frames, which hold every function.
-    private static func insertRelative(_ file: CodeFile, _ code: ModuleCode, _ list: FunctionList, _ held: inout Set<UInt64>) {
+    private static func insertRelative(_ file: CodeFile, _ list: FunctionList, _ held: inout Set<UInt64>) {
         let starts = Set(list.entries.lazy.map { $0.address })
         for section in file.sections where section.flags & 2 != 0 && section.flags & 4 == 0 && !isOfFrames(section.name) { // allocated, no code
-            let bytes = UnsafeRawBufferPointer(rebasing: file.bytes[section.offset..<section.offset + section.byteCount])
+            let bytes = file.bytes(of: section)
             for offset in stride(from: 0, to: bytes.count - 3, by: 4) {
                 guard let distance = bytes.load(offset, as: Int32.self), distance != 0 else { continue }
                 let target = section.address &+ UInt64(offset) &+ UInt64(bitPattern: Int64(distance))

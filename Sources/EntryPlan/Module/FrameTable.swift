@@ -30,7 +30,7 @@ struct FrameTable {
     init(_ file: CodeFile, _ code: ModuleCode) {
         architecture = code.architecture
         if let section = file.section(".eh_frame"), section.byteCount > 0 {
-            bytes = UnsafeRawBufferPointer(rebasing: file.bytes[section.offset..<section.offset + section.byteCount])
+            bytes = file.bytes(of: section)
             address = section.address
         } else if let header = file.programHeaders(.frameIndex).first { // a file without sections
             var reader = DwarfReader(code.content(at: header.address), address: header.address)

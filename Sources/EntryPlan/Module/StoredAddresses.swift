@@ -8,14 +8,7 @@ enum StoredAddresses {
     static func forEach(_ file: CodeFile, _ code: ModuleCode, _ body: (_ target: UInt64, _ isResolver: Bool) -> Void) {
         let relative: UInt32 = code.architecture == .x86 ? 8 : 1027, resolved: UInt32 = code.architecture == .x86 ? 37 : 1032
         var tables: [UInt64: UInt64] = [:] // DT_… to its value
-        for segment in file.programHeaders(.dynamic) {
-            let bytes = code.content(at: segment.address)
-            for index in 0..<min(bytes.count / 16, 4096) {
-                guard let tag = bytes.load(index * 16, as: UInt64.self), let value = bytes.load(index * 16 + 8, as: UInt64.self), tag != 0
-                else { break }
-                tables[tag] = value
-            }
-        }
+        for entry in file.dynamicEntries { tables[entry.tag] = entry.value }
         // DT_RELA and DT_RELASZ; DT_JMPREL and DT_PLTRELSZ; where a static executable has no dynamic section, its sections say.
         var ranges: [(UInt64, UInt64)] = [(7, 8), (23, 2)].compactMap { start, count in
             tables[start].flatMap { address in tables[count].map { (address, $0) } }
