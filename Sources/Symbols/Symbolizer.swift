@@ -13,7 +13,7 @@ package final class Symbolizer {
         }()
         lazy var debugInformation: DebugInformation? = DebugInformation(file) ?? debugFile.flatMap { DebugInformation($0) }
 
-        lazy var unwindTable = UnwindTable(file)
+        lazy var frameIndex = FrameIndex(file)
 
         lazy var variables: SymbolTable = {
             let own = SymbolTable(file, .variables)
@@ -56,7 +56,7 @@ package final class Symbolizer {
     package func names(at address: UInt64, in module: ModuleIdentity) -> [String] { entry(module)?.table.names(at: address) ?? [] }
     /// Returns the start of the function that holds `address` (as linked) from the module's unwind table. For code without symbols.
     package func functionStart(at address: UInt64, in module: ModuleIdentity) -> UInt64? {
-        entry(module)?.unwindTable?.start(at: address)
+        entry(module)?.frameIndex?.start(at: address)
     }
 
     /// The variable, mangled, that holds `address` (as linked).

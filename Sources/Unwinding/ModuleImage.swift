@@ -27,11 +27,9 @@ package struct ModuleImage {
             let skipped = address - segment.address
             return read(segment.offset &+ skipped, Int(min(segment.fileByteCount - skipped, UInt64(most))))
         }
-        // Version, encodings of: the pointer to .eh_frame, the count, the table (LSB Core 5.0, 10.6.2). Linkers write this form alone.
-        let header = bytes(from: table, 12)
-        guard header.count == 12, header.starts(with: [1, 0x1b, 0x03, 0x3b]) else { return }
-        let distance = header.withUnsafeBytes { Int64(Int32(bitPattern: $0.load(4, as: UInt32.self)!)) }
-        let start = min(table, table &+ 4 &+ UInt64(bitPattern: distance))
+        let header = bytes(from: table, FrameIndex.headerBytes)
+        guard let entries = header.withUnsafeBytes({ FrameIndex($0, address: table)?.framesAddress }) else { return }
+        let start = min(table, entries)
         guard start >= segment.address else { return } // in another segment: no linker does that
         frames = bytes(from: start, Self.mostBytes)
         framesAddress = start

@@ -1,7 +1,6 @@
 // The frames of one file's code. Shared by all processes that run it; each address is looked up once.
 import ELF
 import Glibc
-import TraceFormat
 
 package final class UnwindModule {
     let image: ModuleImage
@@ -10,17 +9,8 @@ package final class UnwindModule {
     private var rules: [FrameRule] = []
     private(set) var saved: [SavedRegister] = []
     private var commons: [Int: Common?] = [:]
-    private let rowCount: Int
 
-    private static let rowBytes = 8, tableHeaderBytes = 12
-
-    package init(_ image: ModuleImage) {
-        self.image = image
-        let table = Int(clamping: image.tableAddress &- image.framesAddress)
-        let rowLimit = (image.frames.count - table - Self.tableHeaderBytes) / Self.rowBytes
-        let said = image.frames.withUnsafeBytes { $0.load(table + 8, as: UInt32.self) } ?? 0
-        rowCount = image.frames.isEmpty ? 0 : max(min(Int(said), rowLimit), 0)
-    }
+    package init(_ image: ModuleImage) { self.image = image }
 
     /// nil when there is no such file, or it is no ELF file.
     package convenience init?(path: String) {
@@ -59,13 +49,10 @@ package final class UnwindModule {
     func withFrames<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { image.frames.withUnsafeBytes(body) }
 
     private func program(at address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
-        let table = Int(clamping: image.tableAddress &- image.framesAddress)
-        func row(_ index: Int, _ half: Int) -> UInt64 {
-            let value: Int32 = bytes.load(table + Self.tableHeaderBytes + index * Self.rowBytes + half * 4, as: Int32.self) ?? 0
-            return image.tableAddress &+ UInt64(bitPattern: Int64(value))
-        }
-        let next = bisect(rowCount) { row($0, 0) <= address }
-        guard next > 0, let offset = Int(exactly: row(next - 1, 1) &- image.framesAddress) else { return nil }
+        let table = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Int(clamping: image.tableAddress &- image.framesAddress)))
+        guard let description = FrameIndex(table, address: image.tableAddress)?.description(at: address),
+            let offset = Int(exactly: description &- image.framesAddress)
+        else { return nil }
         return function(at: offset, address, bytes)
     }
 

@@ -33,12 +33,9 @@ struct FrameTable {
             bytes = file.bytes(of: section)
             address = section.address
         } else if let header = file.programHeaders(.frameIndex).first { // a file without sections
-            var reader = DwarfReader(code.content(at: header.address), address: header.address)
-            let version = reader.byte(), encoding = reader.byte()
-            reader.skip(2)
-            guard version == 1, let start = reader.pointer(encoding) else { return }
-            bytes = code.content(at: start)
-            address = start
+            guard let index = FrameIndex(code.content(at: header.address), address: header.address) else { return }
+            bytes = code.content(at: index.framesAddress)
+            address = index.framesAddress
         }
         read()
         functions.sort { ($0.address, $0.byteCount) < ($1.address, $1.byteCount) }
