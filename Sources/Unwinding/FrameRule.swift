@@ -34,13 +34,7 @@ package struct FrameRule {
 
 /// The instructions of one function in .eh_frame.
 struct FrameProgram {
-    /// Instructions of the common information entry (CIE) and of the function's own entry (FDE), as ranges of the section's bytes.
-    let common: Range<Int>, own: Range<Int>
-    let codeFactor: UInt64, dataFactor: Int64
-    let returnColumn: Int
-    let isSignalFrame: Bool
-    /// Address of the function's first instruction, as linked.
-    let start: UInt64
+    let common: CallFrames.Common, function: CallFrames.Function
 
     private struct Row {
         var frameAddress = FrameRule.FrameAddress.register(-1, 0)
@@ -67,15 +61,15 @@ struct FrameProgram {
     /// - Parameter list: of all rules' saved registers; gets those of this one
     func rule(at address: UInt64, _ bytes: UnsafeRawBufferPointer, _ list: inout [SavedRegister]) -> FrameRule? {
         var row = Row()
-        guard run(common, bytes, to: .max, &row, first: Row()) else { return nil }
+        guard run(common.program, bytes, to: .max, &row, first: Row()) else { return nil }
         let first = row
-        guard run(own, bytes, to: address, &row, first: first) else { return nil }
+        guard run(function.program, bytes, to: address, &row, first: first) else { return nil }
         if case .register(let number, _) = row.frameAddress, !(0..<64).contains(number) { return nil }
         list += row.saved
         return FrameRule(
-            frameAddress: row.frameAddress, saved: list.count - row.saved.count..<list.count, returnColumn: returnColumn,
-            isSignalFrame: isSignalFrame,
-            isOutermost: row.saved.contains { $0.register == returnColumn && $0.rule == .undefined })
+            frameAddress: row.frameAddress, saved: list.count - row.saved.count..<list.count, returnColumn: common.returnColumn,
+            isSignalFrame: common.isSignalFrame,
+            isOutermost: row.saved.contains { $0.register == common.returnColumn && $0.rule == .undefined })
     }
 
     private static let mostKept = 64, mostInstructions = 100_000
@@ -83,9 +77,9 @@ struct FrameProgram {
     /// Runs the instructions that hold at `end`.
     private func run(_ program: Range<Int>, _ bytes: UnsafeRawBufferPointer, to end: UInt64, _ row: inout Row, first: Row) -> Bool {
         var reader = DwarfReader(bytes, address: 0, offset: program.lowerBound, end: program.upperBound)
-        var location = start, kept: [Row] = [], budget = Self.mostInstructions
+        var location = function.address, kept: [Row] = [], budget = Self.mostInstructions
         func register(_ value: UInt64) -> Int { Int(clamping: value) }
-        func scaled(_ value: UInt64) -> Int64 { Int64(truncatingIfNeeded: value) &* dataFactor }
+        func scaled(_ value: UInt64) -> Int64 { Int64(truncatingIfNeeded: value) &* common.dataFactor }
         func block() -> Range<Int>? {
             let count = reader.unsigned(), start = reader.offset
             reader.skip(count)
@@ -127,11 +121,11 @@ struct FrameProgram {
                 let number = reader.unsigned()
                 guard let block = block() else { return false }
                 row.set(number, code == 0x10 ? .expression(block) : .valueExpression(block))
-            case 0x11: row.set(reader.unsigned(), .offset(reader.signed() &* dataFactor))
-            case 0x12: row.frameAddress = .register(register(reader.unsigned()), reader.signed() &* dataFactor)
-            case 0x13: if !row.setOffset(reader.signed() &* dataFactor) { return false }
+            case 0x11: row.set(reader.unsigned(), .offset(reader.signed() &* common.dataFactor))
+            case 0x12: row.frameAddress = .register(register(reader.unsigned()), reader.signed() &* common.dataFactor)
+            case 0x13: if !row.setOffset(reader.signed() &* common.dataFactor) { return false }
             case 0x14: row.set(reader.unsigned(), .valueOffset(scaled(reader.unsigned())))
-            case 0x15: row.set(reader.unsigned(), .valueOffset(reader.signed() &* dataFactor))
+            case 0x15: row.set(reader.unsigned(), .valueOffset(reader.signed() &* common.dataFactor))
             case 0x2d: break // aarch64: return addresses are signed from here on, or no longer
             case 0x2e: _ = reader.unsigned() // GNU_args_size
             case 0x2f: row.set(reader.unsigned(), .offset(0 &- scaled(reader.unsigned())))
@@ -139,7 +133,7 @@ struct FrameProgram {
             }
             if reader.failed { return false }
             if let step {
-                location = location &+ step &* codeFactor
+                location = location &+ step &* common.codeFactor
                 if location > end { return true }
             }
         }

@@ -8,7 +8,7 @@ package final class UnwindModule {
     private var known = AddressTable()
     private var rules: [FrameRule] = []
     private(set) var saved: [SavedRegister] = []
-    private var commons: [Int: Common?] = [:]
+    private var commons = CallFrames.Commons()
 
     package init(_ image: ModuleImage) { self.image = image }
 
@@ -51,88 +51,11 @@ package final class UnwindModule {
     private func program(at address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
         let table = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Int(clamping: image.tableAddress &- image.framesAddress)))
         guard let description = FrameIndex(table, address: image.tableAddress)?.description(at: address),
-            let offset = Int(exactly: description &- image.framesAddress)
+            let offset = Int(exactly: description &- image.framesAddress),
+            let function = CallFrames(bytes, address: image.framesAddress).function(at: offset, &commons),
+            address &- function.address < function.byteCount
         else { return nil }
-        return function(at: offset, address, bytes)
-    }
-
-    /// A reader of the entry at this offset, after its length; nil: there is none.
-    private func entry(at offset: Int, _ bytes: UnsafeRawBufferPointer) -> DwarfReader? {
-        guard bytes.indices.contains(offset) else { return nil }
-        var reader = DwarfReader(bytes, address: image.framesAddress, offset: offset)
-        var length = UInt64(reader.number(UInt32.self))
-        if length == 0xffff_ffff { length = reader.number(UInt64.self) }
-        guard !reader.failed, length > 0, length <= UInt64(reader.end - reader.offset) else { return nil }
-        reader.end = reader.offset + Int(length)
-        return reader
-    }
-
-    /// An FDE, with the CIE that it refers to.
-    private func function(at offset: Int, _ address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
-        guard var reader = entry(at: offset, bytes) else { return nil }
-        let field = reader.offset, back = Int(reader.number(UInt32.self))
-        guard back > 0, back <= field, let common = common(at: field - back, bytes),
-            let start = reader.pointer(common.addressEncoding), let count = reader.pointer(common.addressEncoding & 0xf),
-            address &- start < count
-        else { return nil }
-        if common.hasLength { reader.skip(reader.unsigned()) }
-        guard !reader.failed else { return nil }
-        return FrameProgram(
-            common: common.program, own: reader.offset..<reader.end, codeFactor: common.codeFactor, dataFactor: common.dataFactor,
-            returnColumn: common.returnColumn, isSignalFrame: common.isSignalFrame, start: start)
-    }
-
-    private struct Common {
-        var codeFactor: UInt64, dataFactor: Int64
-        var returnColumn: Int
-        var addressEncoding: UInt8 = 0
-        var hasLength = false, isSignalFrame = false
-        var program = 0..<0
-    }
-
-    /// Many functions have one.
-    private func common(at offset: Int, _ bytes: UnsafeRawBufferPointer) -> Common? {
-        if let known = commons[offset] { return known }
-        let common = readCommon(at: offset, bytes)
-        commons[offset] = .some(common)
-        return common
-    }
-
-    private func readCommon(at offset: Int, _ bytes: UnsafeRawBufferPointer) -> Common? {
-        guard var reader = entry(at: offset, bytes) else { return nil }
-        let id = reader.number(UInt32.self), version = reader.byte()
-        guard id == 0, version == 1 || version == 3 else { return nil }
-        var augmentation: [UInt8] = []
-        while augmentation.count < 9 {
-            let byte = reader.byte()
-            if byte == 0 { break }
-            augmentation.append(byte)
-        }
-        var common = Common(codeFactor: reader.unsigned(), dataFactor: reader.signed(), returnColumn: 0)
-        let column = version == 1 ? UInt64(reader.byte()) : reader.unsigned()
-        guard !reader.failed, column < 64 else { return nil }
-        common.returnColumn = Int(column)
-        if augmentation.first == UInt8(ascii: "z") {
-            common.hasLength = true
-            let length = reader.unsigned()
-            guard !reader.failed, length <= UInt64(reader.end - reader.offset) else { return nil }
-            let after = reader.offset + Int(length)
-            for letter in augmentation.dropFirst() {
-                switch letter {
-                case UInt8(ascii: "R"): common.addressEncoding = reader.byte()
-                case UInt8(ascii: "L"): _ = reader.byte()
-                case UInt8(ascii: "P"): _ = reader.pointer(reader.byte())
-                case UInt8(ascii: "S"): common.isSignalFrame = true
-                default: break // "B", "G": of the architecture
-                }
-            }
-            reader.offset = after
-        } else if !augmentation.isEmpty {
-            return nil
-        }
-        guard !reader.failed else { return nil }
-        common.program = reader.offset..<reader.end
-        return common
+        return FrameProgram(common: commons[function], function: function)
     }
 }
 

@@ -1,5 +1,6 @@
 // Call graph of a module, from its code: direct calls and jumps, and addresses that are taken. Calls through a register or memory are not
 // in it; functions that may be called this way are: their address is taken by an instruction, lies in data, or is exported.
+import ELF
 import TraceFormat
 
 public struct CallGraph: Sendable {
@@ -13,7 +14,7 @@ public struct CallGraph: Sendable {
     public init(path: String) throws(PlanProblem) {
         let module = try LinkedModule(path: path)
         try module.openDecoder()
-        let list = FunctionList(module.file, module.code, FrameTable(module.file, module.code))
+        let list = FunctionList(module.file, module.code, FrameTable(module.file))
         var reading = ReferenceReading(module.code, list)
         reading.readAll()
         let held = HeldFunctions.all(module.file, module.code, list)

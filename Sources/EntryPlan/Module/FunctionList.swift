@@ -15,7 +15,7 @@ struct FunctionEntry {
     var isPart = false
     /// Its first byte lies in another function.
     var isInside = false
-    var frames: FrameTable.Function?
+    var frames: CallFrames.Function?
 }
 
 struct FunctionList {

@@ -3,7 +3,7 @@ import ELF
 
 enum LandingPads {
     /// Calls `body` with the address of each handler of the function whose table this is.
-    static func forEach(of function: FrameTable.Function, _ code: ModuleCode, _ body: (UInt64) -> Void) {
+    static func forEach(of function: CallFrames.Function, _ code: ModuleCode, _ body: (UInt64) -> Void) {
         guard let table = function.lsda else { return }
         var reader = DwarfReader(code.content(at: table), address: table)
         let start = reader.pointer(reader.byte()) ?? function.address

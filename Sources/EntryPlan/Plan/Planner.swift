@@ -32,7 +32,7 @@ struct Planner {
 
     init(_ file: CodeFile, _ code: ModuleCode, _ options: PlanOptions) {
         (self.file, self.code, self.options) = (file, code, options)
-        frames = FrameTable(file, code)
+        frames = FrameTable(file)
         list = FunctionList(file, code, frames)
         answersForLabels = list.names.contains(where: KnownFunction.isLocationSetter)
         marks = EntryMarkTable(list.entries.count)
@@ -212,7 +212,7 @@ struct Planner {
         guard let function = source.frames.flatMap({ site - $0.address < $0.byteCount ? $0 : nil }) ?? frames.function(containing: site),
             let row = frames.row(of: function, at: Int(site - function.address))
         else { return true }
-        if row == frames.rowAtEntry { return true }
+        if row == code.architecture.rowAtEntry { return true }
         guard code.architecture == .x86 else { return row.isExpression || row.register != 31 }
         if row.isExpression { return true }
         if row.register == 7 { return false }
@@ -268,7 +268,7 @@ struct Planner {
     private mutating func findParts() {
         for (index, entry) in list.entries.enumerated() where entry.names.isEmpty && !entry.isPart {
             guard let function = entry.frames else { continue }
-            let isFrameless = frames.row(of: function, at: 0) == frames.rowAtEntry
+            let isFrameless = frames.row(of: function, at: 0) == code.architecture.rowAtEntry
             if !isFrameless && !frames.isSignalFrame(function) || isLinkageStub(entry)
                 || !marks[index].isReferenced && isPart(marks[index], bodies[index])
             {
@@ -321,7 +321,7 @@ struct Planner {
         }
         if let function = entry.frames {
             if frames.isSignalFrame(function) { return .signalReturn }
-            if let row = frames.row(of: function, at: 0), row != frames.rowAtEntry { return .frameAtEntry }
+            if let row = frames.row(of: function, at: 0), row != code.architecture.rowAtEntry { return .frameAtEntry }
         }
         if entry.isInside { return .inside }
         if body.isBroken { return .notCode }
@@ -340,7 +340,7 @@ struct Planner {
         let end = min(before.end, entry.address)
         guard entry.address - end < 16, X86Scan.isPadding(Self.bytes(code, end, entry.address)) else { return false }
         guard let function = frames.function(containing: end - 1) else { return true }
-        return frames.row(of: function, at: Int(end - 1 - function.address)) != frames.rowAtEntry
+        return frames.row(of: function, at: Int(end - 1 - function.address)) != code.architecture.rowAtEntry
     }
 
     /// Why the bytes [patch, patch + count) of the function cannot be replaced at once.

@@ -1,5 +1,6 @@
 // aarch64: all instructions have four bytes, and one is replaced. Arm ARM C4.1, C6.2.
 import CTraceLayout
+import ELF
 
 enum ArmInstruction {
     case branch(Int64), call(Int64), conditional(Int64) // b, bl; b.cond, cbz, tbz

@@ -1,4 +1,5 @@
 // Finds aarch64 functions that use the return address which their caller has left in x30, other than by returning to it.
+import ELF
 
 /// x30 holds it from the entry on until something else writes x30 (AAPCS64 6.1.1), and wherever the function's description says that it is
 /// not kept elsewhere; where it is kept, a load from there into another register reads it.
@@ -39,7 +40,7 @@ struct ArmReturnLink {
         if Self.writes(word) || Self.endsLine(word) { isHeld = false }
     }
 
-    func end(_ function: FrameTable.Function?, _ frames: FrameTable) -> Bool {
+    func end(_ function: CallFrames.Function?, _ frames: FrameTable) -> Bool {
         guard !isRead, let function, !reads.isEmpty || !loads.isEmpty else { return isRead }
         var read = 0, load = 0, isFound = false
         frames.forEachRow(of: function) { row, range in

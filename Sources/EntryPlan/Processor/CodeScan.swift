@@ -1,4 +1,5 @@
 // Scanner of a module's code, for whichever architecture it is.
+import ELF
 
 enum CodeScan {
     case x86(X86Scan), arm(ArmScan)

@@ -1,5 +1,6 @@
 // Finds x86-64 functions that use the return address which their caller's call has pushed, other than by returning to it.
 import CZydis
+import ELF
 
 /// The word is at the stack pointer where the function begins (System V ABI, AMD64 supplement, 3.2.2). A memory operand is recognised as
 /// this word by its distance: known on a straight line from the entry by what was pushed, elsewhere by the function's description.
@@ -52,7 +53,7 @@ struct X86ReturnWord {
     }
 
     /// Returns whether the word is read or changed, and whether the caller's frame pointer is read, which leads to that of another one.
-    mutating func end(_ function: FrameTable.Function?, _ frames: FrameTable) -> (word: Bool, callersFrame: Bool) {
+    mutating func end(_ function: CallFrames.Function?, _ frames: FrameTable) -> (word: Bool, callersFrame: Bool) {
         guard let function, !accesses.isEmpty else { return (isRead, false) }
         var next = 0, isCallersFrameRead = false, isTrue = true
         frames.forEachRow(of: function) { row, range in

@@ -1,5 +1,6 @@
 // One pass over the code of x86-64: everything that a direct jump, a call or a `lea` says of where it leads.
 import CZydis
+import ELF
 
 /// A buffer with a byte for each byte of a function.
 private final class Scratch {
