@@ -39,7 +39,7 @@ package final class UnwindModule {
     /// - Parameter address: as linked
     package func rule(at address: UInt64) -> FrameRule? {
         if let index = known[address] { return index < 0 ? nil : rules[Int(index)] }
-        let rule = image.frames.withUnsafeBytes { bytes in program(at: address, bytes)?.rule(at: address, bytes, &saved) }
+        let rule = image.frames.withUnsafeBytes { bytes in program(at: address, bytes)?.rule(at: address, &saved) }
         known[address] = rule == nil ? -1 : Int32(rules.count)
         if let rule { rules.append(rule) }
         return rule
@@ -50,12 +50,12 @@ package final class UnwindModule {
 
     private func program(at address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
         let table = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Int(clamping: image.tableAddress &- image.framesAddress)))
+        let frames = CallFrames(bytes, address: image.framesAddress)
         guard let description = FrameIndex(table, address: image.tableAddress)?.description(at: address),
             let offset = Int(exactly: description &- image.framesAddress),
-            let function = CallFrames(bytes, address: image.framesAddress).function(at: offset, &commons),
-            address &- function.address < function.byteCount
+            let function = frames.function(at: offset, &commons), address &- function.address < function.byteCount
         else { return nil }
-        return FrameProgram(common: commons[function], function: function)
+        return FrameProgram(frames: frames, common: commons[function], function: function)
     }
 }
 

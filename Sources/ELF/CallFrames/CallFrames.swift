@@ -38,11 +38,16 @@ package struct CallFrames {
         package subscript(_ function: Function) -> Common { entries[function.common] }
     }
 
-    package let bytes: UnsafeRawBufferPointer
+    private let bytes: UnsafeRawBufferPointer
     private let address: UInt64
 
     /// - Parameter address: of the first byte, as linked
     package init(_ bytes: UnsafeRawBufferPointer, address: UInt64) { (self.bytes, self.address) = (bytes, address) }
+
+    /// - Parameter program: of a function or of the CIE that it has
+    package func instructions(_ program: Range<Int>, _ common: Common) -> FrameInstructions {
+        FrameInstructions(DwarfReader(bytes, address: address, offset: program.lowerBound, end: program.upperBound), common)
+    }
 
     /// Returns a reader of the entry at this offset, after its length; nil: there is none.
     private func entry(at offset: Int) -> DwarfReader? {

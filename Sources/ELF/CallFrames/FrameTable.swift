@@ -5,7 +5,7 @@ import TraceFormat
 package struct FrameTable {
     /// Ascending by address.
     package let functions: [CallFrames.Function]
-    package let frames: CallFrames
+    private let frames: CallFrames
     private let commons: CallFrames.Commons
 
     package init(_ file: CodeFile) {
@@ -36,5 +36,9 @@ package struct FrameTable {
 
     package func isSignalFrame(_ function: CallFrames.Function) -> Bool { commons[function].isSignalFrame }
 
-    package func common(of function: CallFrames.Function) -> CallFrames.Common { commons[function] }
+    /// The instructions of the function's CIE, and its own.
+    package func instructions(of function: CallFrames.Function) -> (common: FrameInstructions, own: FrameInstructions) {
+        let common = commons[function]
+        return (frames.instructions(common.program, common), frames.instructions(function.program, common))
+    }
 }
