@@ -101,7 +101,7 @@ let package = Package(
         // Loads libZydis when it is asked to decode; needs its headers alone.
         .target(name: "CZydis"),
         // Decides which functions of a module get an entry patch, and of what kind.
-        .target(name: "EntryPlan", dependencies: ["CElfutils", "CTraceLayout", "CZydis", "ELF", "Presentation", "Symbols", "TraceFormat"]),
+        .target(name: "EntryPlan", dependencies: ["CTraceLayout", "CZydis", "ELF", "Presentation", "Symbols", "TraceFormat"]),
         .target(
             name: "TraceAnalysis",
             dependencies: [

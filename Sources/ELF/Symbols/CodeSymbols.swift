@@ -4,12 +4,14 @@ import CElfutils
 
 extension CodeFile {
     public struct Symbol {
-        /// Valid as long as the file is open. With a version, where the table has it in the name.
-        public var name: UnsafePointer<CChar>
+        /// Without a version. Valid as long as the file is open.
+        public var name: UnsafeRawBufferPointer
         public var address: UInt64
         public var byteCount: UInt64
-        /// STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
-        public var type: UInt8
+        /// A label of hand-written code.
+        public var isNoType: Bool
+        /// The name is that of what an IFUNC resolver chooses.
+        public var isResolver: Bool
         public var isLocal: Bool
         public var isWeak: Bool
     }
@@ -21,13 +23,9 @@ extension CodeFile {
             each.forEachSection { section, header in
                 guard header.sh_type == UInt32(SHT_SYMTAB) || header.sh_type == UInt32(SHT_DYNSYM) else { return }
                 if header.sh_type == UInt32(SHT_SYMTAB) { hasTable = true }
-                guard let data = elf_getdata(section, nil), header.sh_entsize > 0 else { return }
-                let strings = Int(header.sh_link)
-                for index in 0..<min(Int(clamping: UInt64(data.pointee.d_size) / header.sh_entsize), Self.mostSymbols) {
-                    var symbol = GElf_Sym()
-                    guard gelf_getsym(data, Int32(index), &symbol) != nil else { return }
-                    guard Self.isOfInterest(symbol), let name = elf_strptr(each.elf, strings, Int(symbol.st_name)) else { continue }
-                    body(Self.symbol(symbol, name))
+                guard let table = SymbolSection(section, header, of: each) else { return }
+                for symbol in table where Self.isOfInterest(symbol) {
+                    if let name = table.name(of: symbol) { body(Self.symbol(symbol, name)) }
                 }
             }
         }
@@ -37,17 +35,10 @@ extension CodeFile {
     /// Calls `body` with the address of each function that .dynsym defines: other modules may be bound to it.
     public func forEachExport(_ body: (UInt64) -> Void) {
         file.forEachSection { section, header in
-            guard header.sh_type == UInt32(SHT_DYNSYM), let data = elf_getdata(section, nil), header.sh_entsize > 0 else { return }
-            for index in 0..<min(Int(clamping: UInt64(data.pointee.d_size) / header.sh_entsize), Self.mostSymbols) {
-                var symbol = GElf_Sym()
-                guard gelf_getsym(data, Int32(index), &symbol) != nil else { return }
-                if Self.isOfInterest(symbol) { body(symbol.st_value) }
-            }
+            guard header.sh_type == UInt32(SHT_DYNSYM), let table = SymbolSection(section, header, of: file) else { return }
+            for symbol in table where Self.isOfInterest(symbol) { body(symbol.st_value) }
         }
     }
-
-    /// More than the largest program has.
-    private static let mostSymbols = 8 << 20
 
     private static func isOfInterest(_ symbol: GElf_Sym) -> Bool {
         let type = Int32(symbol.st_info & 0xf)
@@ -56,9 +47,10 @@ extension CodeFile {
     }
 
     private static func symbol(_ symbol: GElf_Sym, _ name: UnsafePointer<CChar>) -> Symbol {
-        Symbol(
-            name: name, address: symbol.st_value, byteCount: symbol.st_size, type: symbol.st_info & 0xf,
-            isLocal: symbol.st_info >> 4 == UInt8(STB_LOCAL), isWeak: symbol.st_info >> 4 == UInt8(STB_WEAK))
+        let type = Int32(symbol.st_info & 0xf), binding = Int32(symbol.st_info >> 4)
+        return Symbol(
+            name: SymbolSection.withoutVersion(name), address: symbol.st_value, byteCount: symbol.st_size, isNoType: type == STT_NOTYPE,
+            isResolver: type == STT_GNU_IFUNC, isLocal: binding == STB_LOCAL, isWeak: binding == STB_WEAK)
     }
 
     /// libdwfl unpacks .gnu_debugdata (https://sourceware.org/gdb/current/onlinedocs/gdb.html/MiniDebugInfo.html).

@@ -8,8 +8,6 @@ package struct DynamicSymbols: Sendable {
     /// Names that its relocations ask for, its own included.
     package fileprivate(set) var references: Set<String> = []
 
-    static let most = 2 << 20
-
     package init(_ file: ObjectFile, isExecutable: Bool) {
         var table: (section: OpaquePointer, header: GElf_Shdr, index: Int)?
         var versions: OpaquePointer?, versionDefinitions: (OpaquePointer, GElf_Shdr)?
@@ -23,16 +21,12 @@ package struct DynamicSymbols: Sendable {
             default: break
             }
         }
-        guard let table, let data = elf_getdata(table.section, nil), table.header.sh_entsize > 0 else { return }
-        let count = min(Int(clamping: UInt64(data.pointee.d_size) / table.header.sh_entsize), Self.most)
-        let strings = Int(table.header.sh_link)
+        guard let table, let symbols = SymbolSection(table.section, table.header, of: file) else { return }
         let versionData = versions.flatMap { elf_getdata($0, nil) }
         let versionNames = versionDefinitions.map { Self.versionNames($0.0, $0.1, file) } ?? [:]
-        func name(_ symbol: GElf_Sym) -> String? { elf_strptr(file.elf, strings, Int(symbol.st_name)).map { String(cString: $0) } }
+        func name(_ symbol: GElf_Sym) -> String? { symbols.name(of: symbol).map { String(cString: $0) } }
 
-        for index in 1..<max(count, 1) {
-            var symbol = GElf_Sym()
-            guard gelf_getsym(data, Int32(index), &symbol) != nil else { break }
+        for (index, symbol) in symbols.enumerated() {
             let type = Int32(symbol.st_info & 0xf)
             guard symbol.st_shndx != UInt16(SHN_UNDEF), Int32(symbol.st_info >> 4) == STB_GLOBAL,
                 symbol.st_other & 3 == UInt8(STV_DEFAULT), type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_OBJECT,
@@ -49,9 +43,8 @@ package struct DynamicSymbols: Sendable {
             for index in 0..<min(Int(clamping: UInt64(entries.pointee.d_size) / header.sh_entsize), 16 << 20) {
                 var relocation = GElf_Rela()
                 guard gelf_getrela(entries, Int32(index), &relocation) != nil else { break }
-                let number = Int32(truncatingIfNeeded: relocation.r_info >> 32)
-                var symbol = GElf_Sym()
-                if number > 0, gelf_getsym(data, number, &symbol) != nil, let name = name(symbol) { references.insert(name) }
+                let number = Int(Int32(truncatingIfNeeded: relocation.r_info >> 32))
+                if number > 0, let symbol = symbols[number], let name = name(symbol) { references.insert(name) }
             }
         }
     }

@@ -1,6 +1,5 @@
 // The functions, or the variables, of one ELF file, by address.
 import CElfutils
-import Glibc
 import TraceFormat
 
 /// A function as a symbol table has it.
@@ -48,7 +47,7 @@ package struct SymbolTable {
             if header.sh_type == UInt32(SHT_SYMTAB) || header.sh_type == UInt32(SHT_DYNSYM) { tables.append((section, header)) }
         }
         guard let table = tables.first(where: { $0.header.sh_type == UInt32(SHT_SYMTAB) }) ?? tables.first else { return }
-        read(table.section, table.header, of: file)
+        if let symbols = SymbolSection(table.section, table.header, of: file) { read(symbols, of: file) }
         entries.sort { a, b in
             if (a.address, a.rank) != (b.address, b.rank) { return (a.address, a.rank) < (b.address, b.rank) }
             // Names of equal rank are ordered as in a plan (EntryPlan, FunctionList).
@@ -56,29 +55,21 @@ package struct SymbolTable {
         }
     }
 
-    /// More than the largest program has.
-    private static let mostSymbols = 8 << 20
-
-    private mutating func read(_ section: OpaquePointer, _ header: GElf_Shdr, of file: ObjectFile) {
-        guard let data = elf_getdata(section, nil), header.sh_entsize > 0 else { return }
-        let count = min(Int(clamping: UInt64(data.pointee.d_size) / header.sh_entsize), Self.mostSymbols)
-        let strings = Int(header.sh_link)
+    private mutating func read(_ symbols: SymbolSection, of file: ObjectFile) {
         var sectionEnds: [UInt16: UInt64] = [:]
         var sourceFile = -1
-        for index in 0..<count {
-            var symbol = GElf_Sym()
-            guard gelf_getsym(data, Int32(index), &symbol) != nil else { return }
+        for symbol in symbols {
             let type = Int32(symbol.st_info & 0xf), binding = Int32(symbol.st_info >> 4)
             if type == STT_FILE {
                 // gABI, "Symbol Table": it precedes the file's other local symbols. The linker's own has no name.
-                sourceFile = elf_strptr(file.elf, strings, Int(symbol.st_name)).map { add(String(cString: $0)) } ?? -1
+                sourceFile = symbols.name(of: symbol).map { add(String(cString: $0)) } ?? -1
                 continue
             }
             guard symbol.st_shndx != UInt16(SHN_UNDEF), symbol.st_value != 0,
                 kind == .variables
                     ? type == STT_OBJECT
                     : type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE && Self.isCode(symbol, file),
-                let name = elf_strptr(file.elf, strings, Int(symbol.st_name)), name.pointee != 0
+                let name = symbols.name(of: symbol), name.pointee != 0
             else { continue }
             var end = symbol.st_value &+ symbol.st_size
             if symbol.st_size == 0 || end < symbol.st_value { // assembly without .size: as far as the next, in its section
@@ -86,7 +77,8 @@ package struct SymbolTable {
                 sectionEnds[symbol.st_shndx] = known
                 end = max(known, symbol.st_value &+ 1)
             }
-            let bytes = Self.withoutVersion(name), text = String(decoding: bytes, as: UTF8.self), isResolver = type == STT_GNU_IFUNC
+            let bytes = SymbolSection.withoutVersion(name), text = String(decoding: bytes, as: UTF8.self)
+            let isResolver = type == STT_GNU_IFUNC
             entries.append(
                 Entry(
                     address: symbol.st_value, end: end,
@@ -107,12 +99,6 @@ package struct SymbolTable {
     private static func isCode(_ symbol: GElf_Sym, _ file: ObjectFile) -> Bool {
         symbol.st_info >> 4 != UInt8(STB_LOCAL)
             && file.section(at: Int(symbol.st_shndx)).map { $0.sh_flags & UInt64(SHF_EXECINSTR) != 0 } ?? false
-    }
-
-    /// Bytes, not characters: a large program has hundreds of thousands.
-    private static func withoutVersion(_ name: UnsafePointer<CChar>) -> UnsafeRawBufferPointer {
-        let end = strchr(name + 1, Int32(UInt8(ascii: "@"))).map { UnsafePointer($0) } ?? name + strlen(name)
-        return UnsafeRawBufferPointer(start: name, count: end - name)
     }
 
     /// The function or variable that holds the address.

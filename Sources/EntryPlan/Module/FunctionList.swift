@@ -1,6 +1,5 @@
 // The functions of a module: one entry for each address that has a name or a description of its frames, with all its names. Code that
 // compilers put elsewhere (.cold) is in the list to be scanned, but is no function.
-import CElfutils
 import ELF
 import Glibc
 import TraceFormat
@@ -44,10 +43,8 @@ struct FunctionList {
         var found: [Name] = []
         file.forEachCodeSymbol { symbol in
             guard symbol.address >= code.text.lowerBound, code.isCode(symbol.address), !isStub(symbol.address) else { return }
-            let count = Self.lengthWithoutVersion(symbol.name)
-            let text = UnsafeRawBufferPointer(start: symbol.name, count: count)
-            let isNoType = Int32(symbol.type) == STT_NOTYPE, isResolver = Int32(symbol.type) == STT_GNU_IFUNC
-            if count == 0 || isNoType && (text[0] == UInt8(ascii: "$") || text[0] == UInt8(ascii: ".")) { return } // mapping symbols
+            let text = symbol.name, isNoType = symbol.isNoType, isResolver = symbol.isResolver
+            if text.isEmpty || isNoType && (text[0] == UInt8(ascii: "$") || text[0] == UInt8(ascii: ".")) { return } // mapping symbols
             found.append(
                 Name(
                     address: symbol.address, byteCount: symbol.byteCount,
@@ -150,11 +147,6 @@ struct FunctionList {
             at -= 1
         }
         return false
-    }
-
-    private static func lengthWithoutVersion(_ name: UnsafePointer<CChar>) -> Int {
-        guard name.pointee != 0 else { return 0 }
-        return strchr(name + 1, Int32(UInt8(ascii: "@"))).map { $0 - UnsafeMutablePointer(mutating: name) } ?? strlen(name)
     }
 
     mutating func markPart(_ index: Int) { entries[index].isPart = true }
