@@ -3,7 +3,7 @@
 import ELF
 
 package struct ModuleImage {
-    /// Those that are loaded.
+    /// The loadable segments.
     package let segments: [ProgramHeader]
     /// From .eh_frame_hdr or .eh_frame, whichever comes first, to the end of what the file has of their segment; empty without.
     package private(set) var frames: [UInt8] = []

@@ -13,7 +13,7 @@
 
 #define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
 #define PLAN_VERSION 2
-#define PLAN_RULES 14 /* one more whenever the same module would get another plan */
+#define PLAN_RULES 15 /* one more whenever the same module would get another plan */
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24

@@ -127,7 +127,7 @@ package struct CallFrames {
                 case UInt8(ascii: "L"): common.lsdaEncoding = reader.byte()
                 case UInt8(ascii: "P"): _ = reader.pointer(reader.byte())
                 case UInt8(ascii: "S"): common.isSignalFrame = true
-                case UInt8(ascii: "B"), UInt8(ascii: "G"): break // of the architecture
+                case UInt8(ascii: "B"), UInt8(ascii: "G"): break // aarch64: signed by the B key; tagged memory
                 default: return nil
                 }
             }

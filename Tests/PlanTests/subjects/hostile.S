@@ -249,6 +249,25 @@ function enters_with_frame
     ret
 end enters_with_frame
 
+// expect entered_beside_a_value none more on the stack
+function entered_beside_a_value
+    mov $11, %eax
+    ret
+end entered_beside_a_value
+// expect enters_beside_a_value jump5
+function enters_beside_a_value
+    push %rbx
+    .cfi_def_cfa_offset 16
+    // DW_CFA_val_offset r12, after which the stack pointer's distance still holds.
+    .cfi_escape 0x14, 12, 2
+    xor %ebx, %ebx
+    test %edi, %edi
+    je entered_beside_a_value
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    ret
+end enters_beside_a_value
+
 // expect runs_into jump5
 function runs_into
     push %rbx
