@@ -27,7 +27,7 @@ let agentC: [CSetting] = [
             "-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
             "-fasynchronous-unwind-tables", "-ftls-model=initial-exec", "-gdwarf-4",
         ] + jumpPadding + realignment),
-    .headerSearchPath("../Sources/CTraceLayout/include"),
+    .headerSearchPath("../Sources/Format/CTraceLayout/include"),
 ]
 // initfirst: our constructor runs before every other, libc's included, so that what those call is recorded.
 // "Embedded" keeps the driver from linking Swift's runtime.
@@ -80,51 +80,56 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
-        .target(name: "CTraceLayout"),
+        .target(name: "CTraceLayout", path: "Sources/Format/CTraceLayout"),
         // How everything that the tool prints or writes is spelt.
-        .target(name: "Presentation"),
-        .target(name: "TraceFormat", dependencies: ["CTraceLayout"]),
+        .target(name: "Presentation", path: "Sources/Reader/Presentation"),
+        .target(name: "TraceFormat", dependencies: ["CTraceLayout"], path: "Sources/Format/TraceFormat"),
         .target(name: "CSupport", path: "CSupport", cSettings: agentC),
-        .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"], swiftSettings: agentSwift),
-        .executableTarget(name: "AgentEntry", dependencies: ["CSupport", "TracerAgent"], cSettings: agentC, linkerSettings: agentLinker),
-        .target(name: "CTracerAPI"),
-        .target(name: "TracerAPI", dependencies: ["CTracerAPI"]),
+        .target(
+            name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"], path: "Sources/Agent/TracerAgent", swiftSettings: agentSwift),
+        .executableTarget(
+            name: "AgentEntry", dependencies: ["CSupport", "TracerAgent"], path: "Sources/Agent/AgentEntry", cSettings: agentC,
+            linkerSettings: agentLinker),
+        .target(name: "CTracerAPI", path: "Sources/Program/CTracerAPI"),
+        .target(name: "TracerAPI", dependencies: ["CTracerAPI"], path: "Sources/Program/TracerAPI"),
         .testTarget(name: "TracerAPITests", dependencies: ["TracerAPI"]),
         // In libstdc++, libswiftCore and libiberty.
-        .systemLibrary(name: "CDemangle"),
+        .systemLibrary(name: "CDemangle", path: "Sources/Binaries/CDemangle"),
         // libdw and libelf of elfutils.
-        .systemLibrary(name: "CElfutils"),
+        .systemLibrary(name: "CElfutils", path: "Sources/Binaries/CElfutils"),
         // ELF files and their DWARF.
-        .target(name: "ELF", dependencies: ["CElfutils", "TraceFormat"]),
-        .target(name: "Symbols", dependencies: ["CTraceLayout", "ELF", "Presentation", "TraceFormat"]),
-        .systemLibrary(name: "CDeflate"),
+        .target(name: "ELF", dependencies: ["CElfutils", "TraceFormat"], path: "Sources/Binaries/ELF"),
+        .target(name: "Symbols", dependencies: ["CTraceLayout", "ELF", "TraceFormat"], path: "Sources/Binaries/Symbols"),
+        .systemLibrary(name: "CDeflate", path: "Sources/Reader/CDeflate"),
         // Loads libZydis when it is asked to decode; needs its headers alone.
-        .target(name: "CZydis"),
+        .target(name: "CZydis", path: "Sources/Binaries/CZydis"),
         // Decides which functions of a module get an entry patch, and of what kind.
-        .target(name: "EntryPlan", dependencies: ["CTraceLayout", "CZydis", "ELF", "Presentation", "Symbols", "TraceFormat"]),
+        .target(
+            name: "EntryPlan", dependencies: ["CTraceLayout", "CZydis", "ELF", "Symbols", "TraceFormat"], path: "Sources/Binaries/EntryPlan"
+        ),
         .target(
             name: "TraceAnalysis",
             dependencies: [
                 "Presentation", "TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "ELF", "Symbols",
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
-            ]),
+            ], path: "Sources/Reader/TraceAnalysis"),
         // No libc: the loader would load a second one for it.
         .target(
-            name: "LoaderAudit", exclude: ["exports.map"],
+            name: "LoaderAudit", path: "Sources/Agent/LoaderAudit", exclude: ["exports.map"],
             cSettings: [
                 .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden"]),
-                .headerSearchPath("../CTraceLayout/include"),
+                .headerSearchPath("../../Format/CTraceLayout/include"),
             ],
             linkerSettings: [
                 .unsafeFlags([
                     "-enable-experimental-feature", "Embedded", "-nostartfiles", "-Xclang-linker", "-nostdlib",
-                    "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/LoaderAudit/exports.map",
+                    "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/Agent/LoaderAudit/exports.map",
                     "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "-soname=libtracer-audit.so",
                 ])
             ]),
         .target(
-            name: "LabelLibrary",
-            cSettings: [.headerSearchPath("../CTraceLayout/include")],
+            name: "LabelLibrary", path: "Sources/Agent/LabelLibrary",
+            cSettings: [.headerSearchPath("../../Format/CTraceLayout/include")],
             linkerSettings: [
                 .unsafeFlags([
                     "-enable-experimental-feature", "Embedded", "-use-ld=bfd", "-nostartfiles", "-Xclang-linker", "-nostdlib",
@@ -134,34 +139,38 @@ let package = Package(
                 ])
             ]),
         // Stacks out of registers and a copy of a stack's end.
-        .target(name: "Unwinding", dependencies: ["CTraceLayout", "ELF", "TraceFormat"]),
-        .target(name: "CInheritance"),
-        .target(name: "CRecorder", dependencies: ["CInheritance"]),
-        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "ELF", "TraceFormat", "Unwinding"]),
-        .target(name: "CLaunch", dependencies: ["CInheritance"]),
-        .target(name: "Statistics"),
-        .systemLibrary(name: "CSQLite"),
+        .target(name: "Unwinding", dependencies: ["CTraceLayout", "ELF", "TraceFormat"], path: "Sources/Binaries/Unwinding"),
+        .target(name: "CInheritance", path: "Sources/Recorder/CInheritance"),
+        .target(name: "CRecorder", dependencies: ["CInheritance"], path: "Sources/Recorder/CRecorder"),
+        .target(
+            name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "ELF", "TraceFormat", "Unwinding"],
+            path: "Sources/Recorder/Recorder"),
+        .target(name: "CLaunch", dependencies: ["CInheritance"], path: "Sources/Lab/CLaunch"),
+        .target(name: "Statistics", path: "Sources/Lab/Statistics"),
+        .systemLibrary(name: "CSQLite", path: "Sources/Lab/CSQLite"),
         .target(
             name: "LaunchLab",
             dependencies: [
                 "CLaunch", "CRecorder", "CSQLite", "ELF", "Presentation", "Recorder", "Statistics", "Symbols", "TraceAnalysis",
                 "TraceFormat",
-            ],
+            ], path: "Sources/Lab/LaunchLab",
             swiftSettings: coldSwift),
-        .target(name: "CPageFiles", cSettings: [.unsafeFlags(["-std=c23"])]),
+        .target(name: "CPageFiles", path: "Sources/Reader/CPageFiles", cSettings: [.unsafeFlags(["-std=c23"])]),
         .target(
             name: "TracePage",
             dependencies: ["CPageFiles", "CTraceLayout", "Presentation", "Symbols", "TraceAnalysis", "TraceFormat"],
+            path: "Sources/Reader/TracePage",
             exclude: ["Resources"]), // CPageFiles has them
         // Apart, so that TracePage and LaunchLab are compiled at the same time.
         .target(
-            name: "LaunchPage", dependencies: ["LaunchLab", "Presentation", "TraceAnalysis", "TracePage"],
+            name: "LaunchPage", dependencies: ["LaunchLab", "Presentation", "TraceAnalysis", "TracePage"], path: "Sources/Lab/LaunchPage",
             swiftSettings: coldSwift),
-        .target(name: "CCoveragePage", cSettings: [.unsafeFlags(["-std=c23"])]),
+        .target(name: "CCoveragePage", path: "Sources/Lab/CCoveragePage", cSettings: [.unsafeFlags(["-std=c23"])]),
         // Use of functions over several traces: which were never called, and in which order the linker should lay them out.
         .target(
             name: "FunctionUse",
             dependencies: ["CCoveragePage", "CTraceLayout", "ELF", "EntryPlan", "Presentation", "Symbols", "TraceAnalysis", "TraceFormat"],
+            path: "Sources/Lab/FunctionUse",
             exclude: ["Resources"], // CCoveragePage has them
             swiftSettings: coldSwift),
         .executableTarget(
@@ -235,7 +244,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
     package.targets.removeAll { $0.name == "TracerAgent" || $0.name == "AgentEntry" }
     package.targets.append(
         .target(
-            name: "AgentReading", dependencies: ["CSupport", "CTraceLayout"], path: "Sources/TracerAgent",
+            name: "AgentReading", dependencies: ["CSupport", "CTraceLayout"], path: "Sources/Agent/TracerAgent",
             sources: [
                 "ELF", "Processor", "Syscalls", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
                 "Functions/CallObjects.swift", "Functions/FunctionHome.swift", "Functions/HookPolicy.swift",

@@ -38,7 +38,7 @@
 #define LABEL_NEXT 0x100008
 /* Labels come in blocks: LABEL_BLOCK_CODE bytes of code, and as many of what belongs to them. */
 #define LABEL_BLOCK_CODE LABEL_RETURN
-#define LABEL_LIBRARY_BLOCKS 16 /* blocks in libtracer-labels.so (Sources/LabelLibrary); libtracer.so has one */
+#define LABEL_LIBRARY_BLOCKS 16 /* blocks in libtracer-labels.so (Sources/Agent/LabelLibrary); libtracer.so has one */
 #define LABEL_LIBRARY_SLOT_BLOCKS 2 /* how many of them are for calls through slots, where functions are patched */
 #define LABEL_LIBRARY_VERSION 1
 #define AREA_LOW 0 /* struct label_area */

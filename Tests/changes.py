@@ -30,36 +30,36 @@ SETS = {
 }
 TABLE = """
     CSupport/                    AGENT
-    Sources/AgentEntry/          AGENT
-    Sources/CCoveragePage/       USE
-    Sources/CDeflate/            READER
-    Sources/CDemangle/           READER
-    Sources/CElfutils/           EVERYTHING
-    Sources/CInheritance/        RECORDER LAB
-    Sources/CLaunch/             LAB
-    Sources/CPageFiles/          PAGE
-    Sources/CRecorder/           RECORDER LAB
-    Sources/CSQLite/             LAB
-    Sources/CTraceLayout/        EVERYTHING
-    Sources/CTracerAPI/          AGENT Tests/TracerAPITests
-    Sources/CZydis/              PLAN
-    Sources/ELF/                 READER RECORDER PLAN USE UNWINDING Tests/SymbolsTests
-    Sources/EntryPlan/           PLAN USE
-    Sources/FunctionUse/         USE
-    Sources/LabelLibrary/        AGENT
-    Sources/LaunchLab/           LAB
-    Sources/LaunchPage/          LAB
-    Sources/LoaderAudit/         Tests/EndToEnd/startup.py Tests/EndToEnd/agent_binary.py
-    Sources/Presentation/        READER LAB Tests/PresentationTests Tests/PlanTests USE PAGE
-    Sources/Recorder/            RECORDER LAB
-    Sources/Statistics/          LAB
-    Sources/Symbols/             READER PLAN USE Tests/SymbolsTests
-    Sources/TraceAnalysis/       READER LAB USE
-    Sources/TraceFormat/         EVERYTHING
-    Sources/TracePage/           PAGE
-    Sources/TracerAPI/           Tests/TracerAPITests Tests/EndToEnd/startup.py
-    Sources/TracerAgent/         AGENT
-    Sources/Unwinding/           UNWINDING RECORDER
+    Sources/Agent/AgentEntry/          AGENT
+    Sources/Lab/CCoveragePage/       USE
+    Sources/Reader/CDeflate/            READER
+    Sources/Binaries/CDemangle/           READER
+    Sources/Binaries/CElfutils/           EVERYTHING
+    Sources/Recorder/CInheritance/        RECORDER LAB
+    Sources/Lab/CLaunch/             LAB
+    Sources/Reader/CPageFiles/          PAGE
+    Sources/Recorder/CRecorder/           RECORDER LAB
+    Sources/Lab/CSQLite/             LAB
+    Sources/Format/CTraceLayout/        EVERYTHING
+    Sources/Program/CTracerAPI/          AGENT Tests/TracerAPITests
+    Sources/Binaries/CZydis/              PLAN
+    Sources/Binaries/ELF/                 READER RECORDER PLAN USE UNWINDING Tests/SymbolsTests
+    Sources/Binaries/EntryPlan/           PLAN USE
+    Sources/Lab/FunctionUse/         USE
+    Sources/Agent/LabelLibrary/        AGENT
+    Sources/Lab/LaunchLab/           LAB
+    Sources/Lab/LaunchPage/          LAB
+    Sources/Agent/LoaderAudit/         Tests/EndToEnd/startup.py Tests/EndToEnd/agent_binary.py
+    Sources/Reader/Presentation/        READER LAB Tests/PresentationTests Tests/PlanTests USE PAGE
+    Sources/Recorder/Recorder/            RECORDER LAB
+    Sources/Lab/Statistics/          LAB
+    Sources/Binaries/Symbols/             READER PLAN USE Tests/SymbolsTests
+    Sources/Reader/TraceAnalysis/       READER LAB USE
+    Sources/Format/TraceFormat/         EVERYTHING
+    Sources/Reader/TracePage/           PAGE
+    Sources/Program/TracerAPI/           Tests/TracerAPITests Tests/EndToEnd/startup.py
+    Sources/Agent/TracerAgent/         AGENT
+    Sources/Binaries/Unwinding/           UNWINDING RECORDER
     Sources/tracer/              READER RECORDER LAB PLAN USE PAGE
     Plugins/                     Tests/Packages
     Package.swift                EVERYTHING

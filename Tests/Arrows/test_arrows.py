@@ -41,6 +41,14 @@ class Arrows(unittest.TestCase):
         for word in words:
             self.assertIn(word, complaints[0])
 
+    def test_an_import_from_a_folder_above(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, source in (("Reader/Pages/Page.swift", "import Files\n"), ("Binaries/Files/File.swift", "import Glibc\nimport Pages\n")):
+                (root / "Sources" / name).parent.mkdir(parents=True)
+                (root / "Sources" / name).write_text(source)
+            self.assertEqual(list(arrows.imports(root)), ["Sources/Binaries/Files/File.swift:2: Pages is in Reader, which Binaries does not use"])
+
     def test_a_use_of_what_is_below_passes(self):
         self.passes(Low__Stone=LOW, Middle__Wall="struct Wall { var stones: [Stone] = []; func build() { lift(stones[0]) } }",
                     Main="let wall = Wall()")

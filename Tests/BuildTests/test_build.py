@@ -60,7 +60,7 @@ class Copy:
 
     def interrupted(self):
         """Ctrl-C while something is compiled."""
-        self.edit("Sources/TracerAgent/Agent.swift")
+        self.edit("Sources/Agent/TracerAgent/Agent.swift")
         self.edit("CSupport/state.c")
         build = subprocess.Popen(self.command("scripts/build"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                  start_new_session=True)
@@ -91,7 +91,7 @@ WAYS = {
 }
 LONG_WAYS = {
     "a debug build with the tests": lambda copy: copy.run(*SWIFT, "--build-tests"),
-    "an edited file of the agent": lambda copy: copy.edited("Sources/TracerAgent/Settings.swift"),
+    "an edited file of the agent": lambda copy: copy.edited("Sources/Agent/TracerAgent/Settings.swift"),
     "an edited file in C": lambda copy: copy.edited("CSupport/backtraces.c"),
 }
 

@@ -35,8 +35,8 @@ def test_each_folder_of_tests_is_chosen_by_some_source():
 
 
 def test_what_lies_within_another_choice_is_not_named_twice():
-    assert "Tests/EndToEnd" in changes.tests(["CSupport/state.c", "Sources/Recorder/Recorder.swift"])
-    assert not [target for target in changes.tests(["CSupport/state.c", "Sources/TraceAnalysis/x.swift"]) if target.startswith("Tests/EndToEnd/")]
+    assert "Tests/EndToEnd" in changes.tests(["CSupport/state.c", "Sources/Recorder/Recorder/Recorder.swift"])
+    assert not [target for target in changes.tests(["CSupport/state.c", "Sources/Reader/TraceAnalysis/x.swift"]) if target.startswith("Tests/EndToEnd/")]
 
 
 def test_no_change_chooses_nothing():

@@ -260,7 +260,7 @@ class Unknown(unittest.TestCase):
         def names(text):
             return set(re.findall(r'"(\w+)"', text))
         agent, tool = (pathlib.Path(ROOT, "Sources", path).read_text(encoding="utf-8") for path in (
-            "TracerAgent/Functions/SpecialFunction.swift", "FunctionUse/Functions/SlotHookPolicy.swift"))
+            "Agent/TracerAgent/Functions/SpecialFunction.swift", "Lab/FunctionUse/Functions/SlotHookPolicy.swift"))
         known = set(re.findall(r'\.init\(name: "(\w+)", policy: \.(?!record)\w+\)', agent))
         self.assertGreater(len(known), 50)
         self.assertEqual(known - names(tool[tool.index("static let names"):]), set())

@@ -30,7 +30,7 @@ class Subjects:
         with settings.scratch(root.name, self.name) as scratch:
             where = roots.scratch_folder(scratch, "traced")
             project = os.path.join(where, "project")
-            for folder in ("Tests/EndToEnd", "CSupport/include", "Sources/CTracerAPI"):
+            for folder in ("Tests/EndToEnd", "CSupport/include", "Sources/Program/CTracerAPI"):
                 shutil.copytree(os.path.join(build.ROOT, folder), os.path.join(project, folder), ignore=shutil.ignore_patterns("__pycache__"))
             for file in ("pytest.ini", "Tests/conftest.py", "Tests/once.py", "Tests/swift_tests.py"):
                 shutil.copy(os.path.join(build.ROOT, file), os.path.join(project, file))

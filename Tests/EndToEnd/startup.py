@@ -205,7 +205,7 @@ def nested_dlopens_are_split(folder):
 
 
 def items_have_the_moments_that_they_took_themselves(folder):
-    folder.compile("staged", "part_startup_staged.c", os.path.join(build.ROOT, "Sources/CTracerAPI/tracer_startup.c"), "-pthread")
+    folder.compile("staged", "part_startup_staged.c", os.path.join(build.ROOT, "Sources/Program/CTracerAPI/tracer_startup.c"), "-pthread")
     status, _, err = folder.run([os.path.join(folder.path, "staged")], "--items")
     expect(status == 0, err)
     timeline, stamps = folder.timeline(), folder.stamps()

@@ -1,6 +1,6 @@
 """An independent reader of trace files.
 
-Written from trace_layout.h and plan_layout.h of Sources/CTraceLayout/include alone, so that it shares no mistake with the Swift reader:
+Written from trace_layout.h and plan_layout.h of Sources/Format/CTraceLayout/include alone, so that it shares no mistake with the Swift reader:
 harness.py asserts that both count the same. It favours clarity over speed, and it says what is wrong with a file
 (`anomalies`) instead of repairing it, because a test wants to know.
 """

@@ -92,7 +92,7 @@ class AllTraces:
 
     @functools.cached_property
     def marked(self):
-        return recorded("marked", compiled("marked", "-I", os.path.join(ROOT, "CSupport/include"), os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c")))
+        return recorded("marked", compiled("marked", "-I", os.path.join(ROOT, "CSupport/include"), os.path.join(ROOT, "Sources/Program/CTracerAPI/tracer_startup.c")))
 
     @functools.cached_property
     def switched(self):

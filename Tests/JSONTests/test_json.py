@@ -69,7 +69,7 @@ class Outputs(unittest.TestCase):
         cls.seen = {}
         cls.environment = {**os.environ, "TRACER_CACHE": "off", "XDG_DATA_HOME": cls.folder, "XDG_STATE_HOME": cls.folder, "HOME": cls.folder}
         subprocess.run(["g++", "-std=c++17", "-O1", "-g", "-pthread", "-Wno-deprecated", "-I", os.path.join(ROOT, "CSupport/include"),
-                        os.path.join(HERE, "program.cc"), os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c"), "-o", "program", "-ldl"], cwd=cls.folder, check=True, timeout=LIMIT)
+                        os.path.join(HERE, "program.cc"), os.path.join(ROOT, "Sources/Program/CTracerAPI/tracer_startup.c"), "-o", "program", "-ldl"], cwd=cls.folder, check=True, timeout=LIMIT)
         cls.tool("record", "--quiet", "--no-children", "-o", "one.trace", "--", "./program")
         cls.tool("record", "--quiet", "--no-children", "-o", "filtered.trace", "--min-ms", "0.001", "--max-depth", "2", "--max-size", "1M", "--", "./program")
         cls.tool("record", "--quiet", "-o", "run", "--", "./program")

@@ -5,7 +5,7 @@ import subprocess
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, "subject")
 ROOT = os.path.dirname(os.path.dirname(HERE))
-RUNNER = os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c")
+RUNNER = os.path.join(ROOT, "Sources/Program/CTracerAPI/tracer_startup.c")
 
 #: Kinds of regression: the flags that make one of roughly that many microseconds, and the kind and name that must be the first
 #: cause.

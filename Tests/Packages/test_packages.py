@@ -52,7 +52,7 @@ def setUpModule():
         if [int(part) for part in glibc.split(".")] > [int(part) for part in newest.split(".")]:
             raise unittest.SkipTest(f"packages are made with glibc {newest} or older, and here is {glibc}")
         once("packages", [MAKE], limit=LIMIT)
-    with open(os.path.join(ROOT, "Sources/CTraceLayout/include/version.h")) as header:
+    with open(os.path.join(ROOT, "Sources/Format/CTraceLayout/include/version.h")) as header:
         VERSION = re.search(r'#define TRACER_VERSION "(.*)"', header.read()).group(1)
     ARCHIVE = os.path.join(PACKAGES, f"tracer-{VERSION}-linux-x86_64.tar.gz")
     DEB = os.path.join(PACKAGES, f"tracer_{VERSION}_amd64.deb")

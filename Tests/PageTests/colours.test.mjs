@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { inkOn, stateColours } from "../../Sources/TracePage/Resources/colours.mjs";
-import { SCHEMA } from "../../Sources/TracePage/Resources/schema.mjs";
+import { inkOn, stateColours } from "../../Sources/Reader/TracePage/Resources/colours.mjs";
+import { SCHEMA } from "../../Sources/Reader/TracePage/Resources/schema.mjs";
 
 // Matrices from linear RGB to what most people see, and people without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
 const seers = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { CallTree } from "../../Sources/TracePage/Resources/tree.mjs";
-import { around, mergedThreads } from "../../Sources/TracePage/Resources/merge.mjs";
+import { CallTree } from "../../Sources/Reader/TracePage/Resources/tree.mjs";
+import { around, mergedThreads } from "../../Sources/Reader/TracePage/Resources/merge.mjs";
 import { functions, strict, tree as columns } from "./page.mjs";
 
 const tree = new CallTree(strict(columns), functions);

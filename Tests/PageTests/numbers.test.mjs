@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { change, many, moment, plural, share, time } from "../../Sources/TracePage/Resources/numbers.mjs";
+import { change, many, moment, plural, share, time } from "../../Sources/Reader/TracePage/Resources/numbers.mjs";
 
 test("a time has three or four digits and a unit that fits", () => {
   const texts = {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 
-export const folder = new URL("../../Sources/TracePage/Resources/", import.meta.url);
+export const folder = new URL("../../Sources/Reader/TracePage/Resources/", import.meta.url);
 export const read = name => fs.readFileSync(new URL(name, folder), "utf8");
 
 /// Reading a key that is not there fails, where it would give `undefined`. What was read is in `asked`, as "name.key".

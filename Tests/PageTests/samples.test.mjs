@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { mergedThreads } from "../../Sources/TracePage/Resources/merge.mjs";
-import { sampledTree } from "../../Sources/TracePage/Resources/samples.mjs";
+import { mergedThreads } from "../../Sources/Reader/TracePage/Resources/merge.mjs";
+import { sampledTree } from "../../Sources/Reader/TracePage/Resources/samples.mjs";
 import { data, functions } from "./page.mjs";
 
 const all = () => true, of = (range, isShown = all) => sampledTree(data.samples, range, isShown, functions);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { escaped, expression, found, matches } from "../../Sources/TracePage/Resources/search.mjs";
-import { CallTree } from "../../Sources/TracePage/Resources/tree.mjs";
+import { escaped, expression, found, matches } from "../../Sources/Reader/TracePage/Resources/search.mjs";
+import { CallTree } from "../../Sources/Reader/TracePage/Resources/tree.mjs";
 import { functions, strict, table, tree as columns } from "./page.mjs";
 
 const tree = new CallTree(strict(columns), functions);

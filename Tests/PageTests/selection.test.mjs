@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { answeredSums, drawnSums, percentile } from "../../Sources/TracePage/Resources/selection.mjs";
+import { answeredSums, drawnSums, percentile } from "../../Sources/Reader/TracePage/Resources/selection.mjs";
 import { answer, strict } from "./page.mjs";
 
 /// start, length, function, level: main from 0 to 100, own code after it; parse twice, with malloc in the first.

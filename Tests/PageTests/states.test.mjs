@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { SCHEMA } from "../../Sources/TracePage/Resources/schema.mjs";
-import { columnText, spanLines, stateAt, stateLane, stateSums, sumText } from "../../Sources/TracePage/Resources/states.mjs";
+import { SCHEMA } from "../../Sources/Reader/TracePage/Resources/schema.mjs";
+import { columnText, spanLines, stateAt, stateLane, stateSums, sumText } from "../../Sources/Reader/TracePage/Resources/states.mjs";
 import { states } from "./page.mjs";
 
 const [running, runnable, lock, condition] = ["running", "runnable", "lock", "condition"].map(name => SCHEMA.stateNames.indexOf(name));

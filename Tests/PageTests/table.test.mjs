@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { difference, hues, plain, shade } from "../../Sources/TracePage/Resources/colours.mjs";
-import { sorted, tableRows } from "../../Sources/TracePage/Resources/table.mjs";
+import { difference, hues, plain, shade } from "../../Sources/Reader/TracePage/Resources/colours.mjs";
+import { sorted, tableRows } from "../../Sources/Reader/TracePage/Resources/table.mjs";
 import { functions, strict, table } from "./page.mjs";
 
 test("rows have names, averages and shares", () => {

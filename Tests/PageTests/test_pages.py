@@ -1,4 +1,4 @@
-"""The files of the pages (Sources/TracePage/Resources), without a build: eslint over the scripts and their tests, css-tree over the
+"""The files of the pages (Sources/Reader/TracePage/Resources), without a build: eslint over the scripts and their tests, css-tree over the
 styles, names that one file uses and another has, and the tests of the scripts' pure functions (*.test.mjs), in Node."""
 import glob
 import os
@@ -12,7 +12,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-RESOURCES = os.path.join(ROOT, "Sources/TracePage/Resources")
+RESOURCES = os.path.join(ROOT, "Sources/Reader/TracePage/Resources")
 LIMIT = 300  # seconds, of a program
 # Debian's folder of packages for Node: its own Node looks there by itself, others do not.
 PACKAGES = "/usr/share/nodejs"

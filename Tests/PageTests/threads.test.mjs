@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { arranged, groups, isMeant, threadName } from "../../Sources/TracePage/Resources/threads.mjs";
+import { arranged, groups, isMeant, threadName } from "../../Sources/Reader/TracePage/Resources/threads.mjs";
 
 const threads = ["main", "worker-1", "worker-2", "io 7", "worker-3", "8"].map((name, index) => ({ name, process: "", tid: 100 + index }));
 const titles = tracks => tracks.map(track => `${track.group.name}${track.isGroup ? " × " : " "}${track.members.join(",")}`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { clamped, eachBand, eachSlice, missing, moved, pixels, ticks, widened, zoomed } from "../../Sources/TracePage/Resources/timeline.mjs";
+import { clamped, eachBand, eachSlice, missing, moved, pixels, ticks, widened, zoomed } from "../../Sources/Reader/TracePage/Resources/timeline.mjs";
 
 test("a range stays within the whole, keeps its length, and is not narrower than can be distinguished", () => {
   assert.deepEqual(clamped(200, 300, 1000), { from: 200, to: 300 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { CallTree, nodeAt } from "../../Sources/TracePage/Resources/tree.mjs";
+import { CallTree, nodeAt } from "../../Sources/Reader/TracePage/Resources/tree.mjs";
 import { comparedTree, functions, strict, tree as columns } from "./page.mjs";
 
 const tree = new CallTree(strict(columns), functions);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { SCHEMA } from "../../Sources/TracePage/Resources/schema.mjs";
+import { SCHEMA } from "../../Sources/Reader/TracePage/Resources/schema.mjs";
 import { answer, asked, comparedTree, data, states, strict, tree } from "./page.mjs";
 
 // Elements, canvases and all that they return are one kind of thing here: it has every method and attribute, and is 800 as a number.
@@ -56,7 +56,7 @@ async function opened(pageData, name) {
     matchMedia: () => ({ matches: false }), getComputedStyle: anything, requestAnimationFrame: draw => draw(), innerWidth: 800, innerHeight: 800,
     addEventListener: (event, heard) => { listeners[event] = heard; },
   });
-  await import("../../Sources/TracePage/Resources/view.mjs?" + name);
+  await import("../../Sources/Reader/TracePage/Resources/view.mjs?" + name);
   const press = key => listeners.keydown({ key, target: { tagName: "CANVAS" }, preventDefault() {} });
   return { element, texts, press };
 }

@@ -13,8 +13,8 @@ SIGNED, RELOCATED_END = 1, 2
 
 
 def reasons():
-    """Returns name → number of the reasons in Sources/EntryPlan/Reason.swift."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Sources/EntryPlan/Reason.swift")) as file:
+    """Returns name → number of the reasons in Sources/Binaries/EntryPlan/Reason.swift."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Sources/Binaries/EntryPlan/Reason.swift")) as file:
         listed = re.search(r"enum Reason: .*?\bcase (.*?)\n\n", file.read(), re.S)[1]
     return {name.strip(): number for number, name in enumerate(listed.split(","))}
 

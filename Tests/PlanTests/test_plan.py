@@ -261,7 +261,7 @@ class TestBytes:
 
 def apply_library(compiler):
     output = os.path.join(new_folder(), "apply.so")
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", f"-I{ROOT}/Sources/CTraceLayout/include", "-o", output, f"{HERE}/apply.c"], check=True)
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", f"-I{ROOT}/Sources/Format/CTraceLayout/include", "-o", output, f"{HERE}/apply.c"], check=True)
     return output
 
 

@@ -50,12 +50,12 @@ def setUpModule():
     TOOL = os.path.join(SCRATCH, "bin", "tracer")
     os.mkdir(os.path.dirname(TOOL))
     shutil.copy(os.path.join(ROOT, ".build/release/tracer"), TOOL)
-    FAKE = build("fake_agent", os.path.join(HERE, "fake_agent.c"), "-I" + os.path.join(ROOT, "Sources/CTraceLayout/include"))
+    FAKE = build("fake_agent", os.path.join(HERE, "fake_agent.c"), "-I" + os.path.join(ROOT, "Sources/Format/CTraceLayout/include"))
     build("bin/libtracer.so", *AGENT)
 
 
 # Does nothing, and says that it is an agent of the tool's version.
-AGENT = [os.path.join(ROOT, "CSupport/version_note.c"), "-I" + os.path.join(ROOT, "Sources/CTraceLayout/include"), "-shared", "-fPIC"]
+AGENT = [os.path.join(ROOT, "CSupport/version_note.c"), "-I" + os.path.join(ROOT, "Sources/Format/CTraceLayout/include"), "-shared", "-fPIC"]
 
 
 def tearDownModule():
@@ -164,7 +164,7 @@ class Statuses(RecordTest):
         os.mkdir(folder)
         tool, agent = shutil.copy(TOOL, folder), os.path.join(folder, "libtracer.so")
         empty, older = os.path.join(self.directory, "empty.c"), os.path.join(self.directory, "version.h")
-        with open(empty, "w"), open(older, "w") as file, open(os.path.join(ROOT, "Sources/CTraceLayout/include/version.h")) as header:
+        with open(empty, "w"), open(older, "w") as file, open(os.path.join(ROOT, "Sources/Format/CTraceLayout/include/version.h")) as header:
             file.write(re.sub(r'(#define TRACER_VERSION) .*', r'\1 "0.0.7"', header.read()))
         for expected, options in {
             "is not tracer's agent": [empty, "-shared", "-fPIC"],

@@ -1,5 +1,6 @@
 // Finding and opening the traces that a command is about.
 import ArgumentParser
+import ELF
 import Glibc
 import Presentation
 import Symbols

@@ -45,7 +45,7 @@ final class LocalServer: Sendable {
 
     /// A path that nobody guesses: other users of this machine may ask, too, for what nobody gave them.
     static func secretPath() -> String {
-        "/" + hexadecimal((0..<16).map { _ in UInt8.random(in: 0...255) }) + "/"
+        "/" + (0..<2).map { _ in String(UInt64.random(in: 1 << 60...UInt64.max), radix: 16) }.joined() + "/"
     }
 
     /// Sends a file to the viewer of ui.perfetto.dev. Never returns.

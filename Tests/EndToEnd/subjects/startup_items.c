@@ -2,7 +2,7 @@
 // program checks itself and prints what ran.
 // compilers: gcc clang
 // build: -Wl,--no-as-needed -I{source}/../../../CSupport/include -Wall -Wextra -Wshadow -Wconversion -Werror -pedantic
-// sources: part_startup_items.c ../../../Sources/CTracerAPI/tracer_startup.c
+// sources: part_startup_items.c ../../../Sources/Program/CTracerAPI/tracer_startup.c
 // library: first
 // library: second
 // plugin: late

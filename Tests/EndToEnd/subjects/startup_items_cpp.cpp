@@ -1,7 +1,7 @@
 // The same in C++, the runner too; items in namespaces.
 // compilers: gcc clang
 // build: -Wno-deprecated -Wl,--no-as-needed -I{source}/../../../CSupport/include -Wall -Wextra -Wshadow -Wconversion -Werror -pedantic
-// sources: part_startup_items.c ../../../Sources/CTracerAPI/tracer_startup.c
+// sources: part_startup_items.c ../../../Sources/Program/CTracerAPI/tracer_startup.c
 // library: first=startup_items.c
 // library: second=startup_items.c
 // variant: O0 exe:-std=c++17 -O0

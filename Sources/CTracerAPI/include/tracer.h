@@ -1,1 +1,0 @@
-../../../CSupport/include/tracer.h

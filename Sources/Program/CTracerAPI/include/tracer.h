@@ -1,0 +1,1 @@
+../../../../CSupport/include/tracer.h

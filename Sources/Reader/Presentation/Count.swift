@@ -1,0 +1,24 @@
+// Numbers of things.
+
+/// "1,234,567".
+package func grouped(_ value: some BinaryInteger) -> String {
+    var result: [UInt8] = []
+    let digits = Array(String(value.magnitude).utf8)
+    if value < 0 { result.append(UInt8(ascii: "-")) }
+    for (index, digit) in digits.enumerated() {
+        if index > 0, (digits.count - index) % 3 == 0 { result.append(UInt8(ascii: ",")) }
+        result.append(digit)
+    }
+    return String(decoding: result, as: UTF8.self)
+}
+
+/// "1 call", "2 calls".
+package func counted(_ value: some BinaryInteger, _ noun: String, _ plural: String? = nil) -> String {
+    "\(grouped(value)) \(value == 1 ? noun : plural ?? noun + "s")"
+}
+
+/// Decimal digits with zeros in front.
+package func padded(_ value: UInt64, _ width: Int) -> String {
+    let digits = String(value)
+    return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
+}
