@@ -250,10 +250,10 @@ class Schemas(unittest.TestCase):
         text = pathlib.Path(ROOT, "docs/json.md").read_text(encoding="utf-8")
         linked = set(re.findall(r"\(schemas/([\w-]+\.json)\)", text))
         self.assertEqual(linked, set(os.listdir(SCHEMAS)))
-        commands = {match for path in pathlib.Path(ROOT, "Sources/tracer/Commands").glob("*.swift")
+        commands = {match for path in pathlib.Path(ROOT, "Sources/tracer/Commands").rglob("*.swift")
                     for match in re.findall(r'@Flag[^\n]*\n    var json', path.read_text(encoding="utf-8")) if match}
         self.assertTrue(commands)
-        for path in pathlib.Path(ROOT, "Sources/tracer/Commands").glob("*.swift"):
+        for path in pathlib.Path(ROOT, "Sources/tracer/Commands").rglob("*.swift"):
             source = path.read_text(encoding="utf-8")
             if re.search(r"^    var json(Lines)? = false", source, re.M):
                 name = path.stem.removesuffix("Command").lower()

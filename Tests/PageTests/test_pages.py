@@ -57,7 +57,7 @@ class Lint(unittest.TestCase):
             self.assertEqual(wanted - there, set(), page)
 
     def test_classes_and_elements_that_styles_are_for_are_used(self):
-        users = text(files(".html", ".mjs", ".js") + glob.glob(os.path.join(ROOT, "Sources/*Page/*.swift")))
+        users = text(files(".html", ".mjs", ".js") + glob.glob(os.path.join(ROOT, "Sources/*/*Page/*.swift")))
         for sheet in files(".css"):
             selectors = " ".join(re.findall(r"([^{}]*)\{", re.sub(r"\{[^{}]*\}", "{}", text([sheet]))))
             names = set(re.findall(r"[.#]([a-zA-Z][\w-]*)", selectors))
