@@ -21,7 +21,7 @@ private let maySample: Bool = {
 private let compiler = "/usr/bin/gcc"
 private let python = "/usr/bin/python3"
 
-/// Real programs, whose stacks libdwfl makes of the same registers and the same copies.
+/// Real programs, whose stacks libdwfl and libunwind make of the same registers and the same copies.
 @Suite(.enabled(if: maySample, "perf_event_open(2) is not permitted")) struct ProgramTests {
     @Test func shell() throws {
         try check(["/bin/bash", "-c", "for ((n = 0; n < 40000; n++)); do x=${n//1/2}; done"])
@@ -77,17 +77,42 @@ private let python = "/usr/bin/python3"
         defer { pointers.forEach { free($0) } }
         let failure = sampling_run(&pointers, 1_000_000, 16384, SampleUnwinder.registerMask, &events)
         #expect(failure == 0)
-        #expect(sampling.compared > 10)
-        // libdwfl looks at the process as it is some milliseconds later, and gives up where a file has gone or come meanwhile.
-        #expect(sampling.equal * 100 >= sampling.compared * 98, "\(sampling.different.prefix(2))")
+        for comparison in sampling.comparisons {
+            // They look at the process as it is some milliseconds later, and give up where a file has gone or come meanwhile.
+            let name = String(cString: comparison.reference.name)
+            #expect(comparison.compared > 10, "\(name)")
+            #expect(comparison.equal * 100 >= comparison.compared * 98, "\(name): \(comparison.different.prefix(2))")
+        }
+    }
+}
+
+/// What another unwinder makes of the same samples.
+private struct Comparison {
+    let reference: reference
+    var processes: [pid_t: UnsafeMutableRawPointer] = [:]
+    var compared = 0, equal = 0
+    var different: [([UInt64], [UInt64])] = []
+
+    mutating func forget(_ pid: pid_t) { processes.removeValue(forKey: pid).map { reference.close($0) } }
+
+    mutating func compare(_ pid: pid_t, _ frames: [UInt64], with sample: stack_sample) {
+        if processes[pid] == nil { processes[pid] = reference.open(pid) }
+        guard let process = processes[pid] else { return }
+        var expected = [UInt64](repeating: 0, count: Unwinder.mostFrames)
+        let count = withUnsafePointer(to: sample) { reference.unwind(process, $0, &expected, Int32(expected.count)) }
+        guard count > 0 else { return }
+        compared += 1
+        if frames.starts(with: expected[..<Int(count)]) {
+            equal += 1
+        } else {
+            different.append((frames, Array(expected[..<Int(count)])))
+        }
     }
 }
 
 private final class Sampling {
     let unwinder = SampleUnwinder()
-    var compared = 0, equal = 0
-    var different: [([UInt64], [UInt64])] = []
-    private var references: [pid_t: OpaquePointer] = [:]
+    var comparisons = [libdwfl, libunwind].map { Comparison(reference: $0) }
 
     static func of(_ context: UnsafeMutableRawPointer?) -> Sampling { Unmanaged<Sampling>.fromOpaque(context!).takeUnretainedValue() }
 
@@ -101,23 +126,17 @@ private final class Sampling {
         forget(pid)
     }
 
-    private func forget(_ pid: pid_t) { references.removeValue(forKey: pid).map { reference_free($0) } }
+    private func forget(_ pid: pid_t) {
+        for index in comparisons.indices { comparisons[index].forget(pid) }
+    }
 
     func sample(_ pid: pid_t, _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer) {
         let (frames, _) = unwinder.sample(pid, registers: registers, stack: stack)
-        if references[pid] == nil { references[pid] = reference_of_process(pid) }
-        guard let reference = references[pid] else { return }
-        let dwarf = Processor.current.dwarfRegisters(registers)
-        var expected = [UInt64](repeating: 0, count: Unwinder.mostFrames)
-        let count = reference_stack(
-            reference, dwarf, Int32(dwarf.count), dwarf[Processor.current.stackPointer], stack.baseAddress, UInt64(stack.count), &expected,
-            Int32(expected.count))
-        guard count > 0 else { return }
-        compared += 1
-        if frames.starts(with: expected[..<Int(count)]) {
-            equal += 1
-        } else {
-            different.append((frames, Array(expected[..<Int(count)])))
+        Processor.current.dwarfRegisters(registers).withUnsafeBufferPointer {
+            let sample = stack_sample(
+                registers: $0.baseAddress, register_count: Int32($0.count), stack_pointer: $0[Processor.current.stackPointer],
+                stack_bytes: UInt64(stack.count), stack: stack.baseAddress)
+            for index in comparisons.indices { comparisons[index].compare(pid, frames, with: sample) }
         }
     }
 }

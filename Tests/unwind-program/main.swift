@@ -1,5 +1,5 @@
 // Samples a program and unwinds each stack: how long that takes, how many reach the outermost frame, and, with --reference, how many are
-// what elfutils' libdwfl makes of the same registers and the same copy.
+// what elfutils' libdwfl and HP's libunwind make of the same registers and the same copy, and in what time.
 //
 // --print: each stack, as a line: process, thread, nanoseconds, whether it is whole, frames.
 //
@@ -13,15 +13,38 @@ import CUnwindingTests
 import Glibc
 import Unwinding
 
+/// What another unwinder makes of the same samples.
+struct Comparison {
+    let reference: reference
+    var processes: [pid_t: UnsafeMutableRawPointer?] = [:]
+    var samples = 0, nanoseconds = 0
+    var equal = 0, shorter = 0, longer = 0
+
+    mutating func forget(_ pid: pid_t) {
+        if let process = processes.removeValue(forKey: pid) { process.map { reference.close($0) } }
+    }
+
+    /// The frames; empty where it finds none.
+    mutating func unwind(_ pid: pid_t, _ sample: stack_sample) -> [UInt64] {
+        if processes[pid] == nil { processes[pid] = .some(reference.open(pid)) }
+        guard let process = processes[pid]! else { return [] }
+        var frames = [UInt64](repeating: 0, count: Unwinder.mostFrames)
+        let start = now()
+        let count = withUnsafePointer(to: sample) { reference.unwind(process, $0, &frames, Int32(frames.count)) }
+        nanoseconds += now() - start
+        samples += 1
+        return Array(frames[..<Int(count)])
+    }
+}
+
 final class Sampling {
     let unwinder = SampleUnwinder()
     var samples = 0, whole = 0, frames = 0, nanoseconds = 0, calls = 0
-    var compared = 0, equal = 0, longer = 0
-    var isCompared = false, isPrinted = false, shown = 0
-    private var references: [pid_t: OpaquePointer?] = [:]
+    var comparisons: [Comparison] = []
+    var isPrinted = false, shown = 0
 
     func forget(_ pid: pid_t) {
-        if let reference = references.removeValue(forKey: pid) { reference.map { reference_free($0) } }
+        for index in comparisons.indices { comparisons[index].forget(pid) }
     }
 
     func sample(_ pid: pid_t, _ tid: pid_t, _ ns: UInt64, _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer) {
@@ -33,24 +56,26 @@ final class Sampling {
         if isWhole { whole += 1 }
         calls += found.count { $0 == UInt64(TRACE_SAMPLE_CALL) }
         if isPrinted { print(pid, tid, ns, isWhole ? 1 : 0, found.map { String($0, radix: 16) }.joined(separator: " ")) }
-        if isCompared { compare(pid, found, registers, stack) }
+        for index in comparisons.indices { compare(index, pid, found, registers, stack) }
     }
 
-    private func compare(_ pid: pid_t, _ found: [UInt64], _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer) {
-        if references[pid] == nil { references[pid] = .some(reference_of_process(pid)) }
-        guard let reference = references[pid]! else { return }
-        let dwarf = Processor.current.dwarfRegisters(registers)
-        var expected = [UInt64](repeating: 0, count: 4096)
-        let count = reference_stack(
-            reference, dwarf, Int32(dwarf.count), dwarf[Processor.current.stackPointer], stack.baseAddress, UInt64(stack.count), &expected,
-            4096)
-        guard count > 0 else { return }
-        expected.removeLast(expected.count - Int(count))
-        compared += 1
+    private func compare(
+        _ index: Int, _ pid: pid_t, _ found: [UInt64], _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer
+    ) {
+        let expected = Processor.current.dwarfRegisters(registers).withUnsafeBufferPointer {
+            comparisons[index].unwind(
+                pid,
+                stack_sample(
+                    registers: $0.baseAddress, register_count: Int32($0.count), stack_pointer: $0[Processor.current.stackPointer],
+                    stack_bytes: UInt64(stack.count), stack: stack.baseAddress))
+        }
+        if expected.isEmpty { return }
         if found == expected {
-            equal += 1
+            comparisons[index].equal += 1
         } else if found.starts(with: expected) {
-            longer += 1 // it has given up earlier
+            comparisons[index].shorter += 1
+        } else if expected.starts(with: found) {
+            comparisons[index].longer += 1
         } else if shown > 0 {
             shown -= 1
             for index in 0..<max(found.count, expected.count) {
@@ -61,12 +86,13 @@ final class Sampling {
             print("")
         }
     }
+}
 
-    private func now() -> Int {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) // others may have the CPU meanwhile
-        return time.tv_sec * 1_000_000_000 + time.tv_nsec
-    }
+/// Others may have the CPU meanwhile.
+private func now() -> Int {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 /// Unwinds this process's own stack, `depth` calls deep, and compares it with the real frames. `calls`: number of marks of recorded calls.
@@ -98,7 +124,7 @@ var arguments = Array(CommandLine.arguments.dropFirst()), stackBytes: UInt32 = 1
 while let option = arguments.first, option.hasPrefix("--") {
     arguments.removeFirst()
     switch option {
-    case "--reference": sampling.isCompared = true
+    case "--reference": sampling.comparisons = [libdwfl, libunwind].map { Comparison(reference: $0) }
     case "--print": sampling.isPrinted = true
     case "--show": sampling.shown = Int(arguments.removeFirst()) ?? 0
     case "--stack": stackBytes = UInt32(arguments.removeFirst()) ?? stackBytes
@@ -135,6 +161,9 @@ func thousandths(_ value: Int) -> String { "\(value / 1000).\(String(1000 + valu
 print(
     "\(sampling.samples) samples, \(100 * sampling.whole / count)% whole, \(sampling.frames / count) frames, \(sampling.calls / count) calls,",
     "\(thousandths(sampling.nanoseconds / count)) us each")
-if sampling.isCompared {
-    print("\(sampling.compared) compared: \(sampling.equal) equal, \(sampling.longer) where libdwfl gives up earlier")
+for comparison in sampling.comparisons {
+    let name = String(cString: comparison.reference.name), count = max(comparison.samples, 1)
+    print(
+        "\(name): \(comparison.samples) samples, \(thousandths(comparison.nanoseconds / count)) us each; \(comparison.equal) equal,",
+        "\(comparison.shorter) shorter, \(comparison.longer) longer")
 }

@@ -16,13 +16,25 @@ struct sampling_events {
 /// Runs a program, and every process that it makes, and reports on it. Its output goes to /dev/null. An errno, or 0.
 int sampling_run(char *const *arguments, uint64_t period_ns, uint32_t stack_bytes, uint64_t register_mask, const struct sampling_events *);
 
-/// The same stack by elfutils' libdwfl. How many frames, as struct trace_sample has them; -1: none. `dwarf_registers` in DWARF's order, with
-/// the next instruction last.
-struct reference;
-struct reference *reference_of_process(pid_t);
-void reference_free(struct reference *);
-int reference_stack(struct reference *, const uint64_t *dwarf_registers, int register_count, uint64_t stack_pointer, const void *stack,
-                    uint64_t stack_bytes, uint64_t *frames, int most);
+/// A sample as unwinders take it: the registers in DWARF's order, the next instruction last, and a copy of the stack from its pointer up.
+struct stack_sample {
+    const uint64_t *registers;
+    int register_count;
+    uint64_t stack_pointer, stack_bytes;
+    const void *stack;
+};
+/// Another unwinder, to compare stacks with.
+struct reference {
+    const char *name;
+    /// What it knows of a process that runs; 0: nothing.
+    void *(*open)(pid_t);
+    void (*close)(void *process);
+    /// How many frames it finds, as struct trace_sample has them.
+    int (*unwind)(void *process, const struct stack_sample *, uint64_t *frames, int most);
+};
+extern const struct reference libdwfl;
+/// HP's, from libunwind-ptrace.so.0; its open gives 0 where that is not installed.
+extern const struct reference libunwind;
 
 /// A signal interrupts the caller, a few calls deep, some of them through linkage tables. What the handler was given and what backtrace() says there.
 struct interrupted {
