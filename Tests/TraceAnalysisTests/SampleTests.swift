@@ -99,6 +99,24 @@ import TraceTesting
         }
     }
 
+    /// Also of a thread that made no recorded call.
+    @Test func ofChosenThreadsThereAreTheirSamplesAlone() throws {
+        var (builder, thread) = builder()
+        builder.complete(thread, 1, from: 1_000_100, to: 1_000_200)
+        builder.samples([
+            (1_000_150, 4711, 0, [Self.outer]), (1_000_250, 4711, Self.whole, [Self.main]),
+            (1_002_700, 99, Self.whole, [Self.g, Self.main]),
+        ])
+        let trace = try Loaded(builder.bytes()).trace
+        for (thread, samples, cut) in [("main", 2, 1), ("de*", 2, 1), ("99", 1, 0)] as [(String, UInt64, UInt64)] {
+            let report = SampleReport([trace.only(ThreadPattern(thread))])
+            #expect(report.samples == samples && report.cut == cut && report.threads.count == 1, "\(thread)")
+        }
+        let none = trace.only(ThreadPattern("nobody"))
+        #expect(SampleReport([none]).samples == 0)
+        #expect(none.sampledThreads.map { $0.tid } == [99, 4711] && none.sampledThreads.map { $0.name } == ["", "demo"])
+    }
+
     @Test func aTraceWithoutSamplesHasNone() throws {
         let report = SampleReport([
             try Loaded(demo { builder, thread in builder.complete(thread, 1, from: 1_000_000, to: 1_000_010) }.bytes()).trace

@@ -144,6 +144,19 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
         #expect(spans.map { $0["start"]! } == [2_500_000] && spans.map { $0["length"]! } == [1_000_000])
     }
 
+    /// Threads that are not shown are still who held the lock and woke the one that waited.
+    @Test func ofChosenThreadsThereAreTheirLanesSamplesAndWaits() throws {
+        let page = try PageText.data(ViewPage([contended().only(ThreadPattern("main"))]).html)
+        let threads = try #require(page["threads"] as? [[String: Any]])
+        #expect(threads.map { $0["tid"] as? Int } == [4711])
+        let wait = try #require((states(threads[0])["waits"] as? [[String: Any]])?.first)
+        let details = try #require(wait["details"] as? [String])
+        #expect(details.first == "held by settings/4712 since 1.000 ms, in parse" && wait["waker"] as? Int == nil)
+        let samples = try #require(page["samples"] as? [String: Any])
+        #expect(try groups(samples["moments"], "moment").map { $0["at"]! } == [1_000_000, 7_000_000])
+        #expect((page["notes"] as? [String])?.contains("threads \"main\": other threads are not shown") == true)
+    }
+
     /// As many as there are in all, wherever they count.
     @Test func tooManySamplesCountInSteps() throws {
         var many: [(ns: UInt64, tid: UInt32, flags: Int, addresses: [UInt64])] = []

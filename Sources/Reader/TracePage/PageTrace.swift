@@ -21,14 +21,15 @@ struct PageTrace: Sendable {
     init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
         self.trace = trace
         files = LoadedFiles(trace)
-        startup = try? StartupTimeline(trace, symbolizer: symbolizer)
+        let whole = trace.ofAllThreads
+        startup = try? StartupTimeline(whole, symbolizer: symbolizer)
         // Time begins at exec. In a damaged file perhaps at its end.
         origin = min(startup.map { $0.origin.raw } ?? trace.firstTicks.raw, .max - 1)
         end = max(TraceEnd(trace).ticks.raw, origin + 1)
         let before = trace.timeScale.nanoseconds(from: Ticks(origin), to: trace.firstTicks).count, first = trace.header.first.monotonic_ns
         begun = first - min(before, first)
         names = FunctionNames(trace.metadata)
-        waits = trace.noSwitches == nil ? WaitSearch(trace) : nil
+        waits = trace.noSwitches == nil ? WaitSearch(whole) : nil
     }
 
     /// Finds who woke the threads of a run, which needs the traces of all its processes.

@@ -135,6 +135,7 @@ package struct ViewPage: Sendable {
         startup = isRun ? .null : traces[0].startup.map { ViewPage.startup($0) } ?? .null
         notes = phrases.filtered
         if let window { notes.append("\(window.text): other times are not shown") }
+        if let threads = first.chosen { notes.append("threads \"\(threads.text)\": other threads are not shown") }
         noteWhatIsNotDrawn()
         notes += files.lazy.compactMap { $0.interpreterHint }.prefix(1)
     }

@@ -81,7 +81,12 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         }
         let all = workers[0]
         for worker in workers.dropFirst() { all.add(worker) }
-        all.closeOpenFrames()
+        // Calls may have returned on a thread that is not shown.
+        var others: StreamWorker?
+        if !all.openAtEnd.isEmpty, let hidden = trace.ofOtherThreads {
+            others = read(hidden, table, workers: workerCount, sink)
+        }
+        all.closeOpenFrames(others)
         return all
     }
 
@@ -133,12 +138,16 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     /// The latest event, or what the file says of its end.
     var end: Ticks { Ticks(max(latest, trace.lastSample.raw)) }
 
+    /// True if the call has returned on another thread that was read here.
+    private func hasMigrated(_ frame: Frame) -> Bool { stack.sink.hasMigrated(frame) }
+
     /// Calls that had not returned run until their thread ended or the trace does.
-    private func closeOpenFrames() {
+    /// - Parameter others: threads that are not shown, on which they may have returned
+    private func closeOpenFrames(_ others: StreamWorker?) {
         let end = end
         for (thread, frames, bound) in openAtEnd {
             var own: [Frame] = []
-            for frame in frames where !stack.sink.hasMigrated(frame) { own.append(frame) }
+            for frame in frames where !hasMigrated(frame) && others?.hasMigrated(frame) != true { own.append(frame) }
             openFrames[thread] = own.count
             let ended = trace.metadata.threads[thread]?.ended
             if !own.isEmpty { latestOfThread[thread] = min(ended ?? end, end).raw }

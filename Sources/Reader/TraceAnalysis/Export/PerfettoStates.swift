@@ -14,7 +14,7 @@ struct PerfettoStates {
     func write(_ write: ([UInt8]) throws -> Void) throws {
         let trace = source.trace
         guard trace.noSwitches == nil else { return }
-        let threads = ThreadStates.all(trace, KernelRecords(trace))
+        let threads = ThreadStates.all(trace.ofAllThreads, KernelRecords(trace)).filter { trace.shows(tid: $0.tid, name: $0.name) }
         let lastEnd = threads.map { $0.life.upperBound }.max() ?? 0
         var piece = ProtobufMessage(), count = 0
         for (index, thread) in threads.enumerated() {

@@ -13,7 +13,7 @@ struct PerfettoWaits {
     init?(_ sources: [ExportSource]) {
         self.sources = sources.filter { $0.trace.noSwitches == nil }
         if self.sources.isEmpty { return nil }
-        var searches = self.sources.map { WaitSearch($0.trace) }
+        var searches = self.sources.map { WaitSearch($0.trace.ofAllThreads) }
         WaitSearch.findWakers(&searches)
         self.searches = searches
         origin = sources.origin
@@ -32,7 +32,8 @@ struct PerfettoWaits {
         let source = sources[index], search = searches[index], explanation = WaitExplanation(search, symbolizer, origin: origin)
         func thread(_ thread: Int) -> UInt64? { search.threads[thread].thread.flatMap { tracks[index][$0] } }
         var piece = ProtobufMessage(), lanes: [Int: UInt64] = [:]
-        for (number, wait) in search.waits.enumerated() {
+        let isShown = search.threads.map { source.trace.shows(tid: $0.tid, name: $0.name) }
+        for (number, wait) in search.waits.enumerated() where isShown[wait.thread] {
             let track =
                 lanes[wait.thread] ?? describe(search.threads[wait.thread], wait.thread, source, of: thread(wait.thread), to: &piece)
             lanes[wait.thread] = track

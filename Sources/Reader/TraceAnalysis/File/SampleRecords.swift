@@ -36,6 +36,9 @@ package struct SampleRecords: Sendable, RecordReader {
         madeCode.sort { $0.start < $1.start }
     }
 
+    /// The threads that have samples.
+    var tids: Set<UInt32> { Set(samples.lazy.map { $0.tid }) }
+
     /// Innermost first; TRACE_SAMPLE_CALL and TRACE_SAMPLE_UNKNOWN among them.
     func stack(of sample: Sample) -> ArraySlice<UInt64> { addresses[sample.first..<sample.first + sample.count] }
 

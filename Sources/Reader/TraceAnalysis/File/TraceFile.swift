@@ -12,19 +12,24 @@ package struct TraceFile: Sendable {
     package let warnings: [String]
 
     let file: InputFile
-    /// Event chunks of each thread, in the thread's own order.
-    package private(set) var chunksOfThread: [[Chunk]]
+    /// Event chunks of each thread that is shown, in the thread's own order.
+    package internal(set) var chunksOfThread: [[Chunk]]
+    /// The same of the other threads, set by `only(_:)`.
+    var otherChunks: [[Chunk]] = []
     /// Offset of the chunks' end when the file was walked; it may have grown since.
     let chunksEnd: UInt64
     let threadNames: [UInt32: String]
-    /// When the file says that recording was over: it was stopped, or else the latest sample of the clock.
-    let lastSample: Ticks
+    /// When the file says that recording was over: it was stopped, or else the latest sample of the clock; if threads were chosen, when it
+    /// ended.
+    var lastSample: Ticks
     package let chunkCount: Int
     /// In the order in which they were written.
     let metadataChunks: [Chunk]
     package let byteCount: UInt64
     /// The part of the trace that readers report, set by `narrowed(to:)`.
     package internal(set) var window = TimeWindow.whole
+    /// The threads that readers report, set by `only(_:)`; nil: all.
+    package internal(set) var chosen: ThreadPattern?
     /// The window for adding up calls. A forked process has frames from its parent; their time before its birth is not its own.
     var lifetime: TimeWindow {
         // In a ring the first remaining chunk may be any of the thread's.
@@ -136,13 +141,6 @@ package struct TraceFile: Sendable {
     /// Calls that were made while nothing could be written.
     package var lostCalls: UInt64 {
         chunksOfThread.reduce(header.dropped) { $0 &+ $1.reduce(0) { $0 &+ $1.dropped } }
-    }
-
-    /// The same trace with these threads alone.
-    package func only(_ threads: Set<UInt32>) -> TraceFile {
-        var copy = self
-        copy.chunksOfThread = chunksOfThread.filter { $0.first.map { threads.contains($0.thread) } ?? false }
-        return copy
     }
 
     /// The thread's name as it was last seen, "" when none was recorded.

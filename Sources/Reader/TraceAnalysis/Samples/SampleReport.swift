@@ -64,3 +64,11 @@ package struct SampleReport: Sendable {
         }
     }
 }
+
+extension TraceFile {
+    /// Threads that have samples or recorded calls, also those that are not shown.
+    package var sampledThreads: [(pid: UInt32, tid: UInt32, name: String)] {
+        let names = ofAllThreads.namesOfThreadIDs
+        return SampleRecords(self).tids.union(names.keys).sorted().map { (header.pid, $0, names[$0] ?? "") }
+    }
+}

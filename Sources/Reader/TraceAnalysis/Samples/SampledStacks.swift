@@ -9,7 +9,7 @@ package struct SampledStacks: Sendable {
         /// Node of the tree in which it counts.
         package var node: Int
     }
-    /// In the order of time, those of the trace's window.
+    /// In the order of time, those of the trace's window and of the threads that it shows.
     package let samples: [Sample]
     /// nil: there are no samples. A node's `total`, `selfTime` and `calls` are as in `SampleReport`.
     package let tree: CallTree?
@@ -22,8 +22,11 @@ package struct SampledStacks: Sendable {
     ) {
         let records = SampleRecords(trace)
         damagedRecords = records.damagedRecords
-        let window = trace.window,
-            wanted = records.samples.indices.filter { window.touches(records.samples[$0].at, records.samples[$0].at) }
+        let window = trace.window, names = trace.ofAllThreads.namesOfThreadIDs
+        let shown = records.tids.filter { trace.shows(tid: $0, name: names[$0] ?? "") }
+        let wanted = records.samples.indices.filter {
+            window.touches(records.samples[$0].at, records.samples[$0].at) && shown.contains(records.samples[$0].tid)
+        }
         guard !wanted.isEmpty else {
             (samples, tree, cut) = ([], nil, 0)
             return
@@ -84,8 +87,7 @@ private struct SampleTree {
     /// And for each node its index in the tree.
     func tree(_ trace: TraceFile, _ functions: [CallTree.Function]) -> (CallTree, nodes: [Int]) {
         var result: [CallTree.Node] = [], found: [CallTree.Root] = [], numbers = [Int](repeating: 0, count: nodes.count)
-        let threads = Dictionary(
-            trace.chunksOfThread.compactMap { $0.last }.map { ($0.tid, trace.threadName($0.thread)) }, uniquingKeysWith: { $1 })
+        let threads = trace.namesOfThreadIDs
         let order = roots.sorted {
             let first = [$0, $1].map { ($0.key == trace.header.pid ? 0 : 1, UInt64.max - nodes[$0.value].total, $0.key) }
             return first[0] < first[1]
