@@ -35,7 +35,7 @@ struct Tracer: ParsableCommand {
     /// The command that was meant by a word that is none; nil when it is one, or like none.
     private static func misspelt(_ word: String) -> String? {
         if word.hasPrefix("-") || commandNames.contains(word) { return nil }
-        return commandNames.map { ($0.editDistance(to: word), $0) }.filter { $0.0 <= max(2, word.count / 3) }.min { $0 < $1 }?.1
+        return commandNames.nearest(to: word)
     }
 
     /// The words of the command line when they are traces, or runs, alone, as in `tracer a.trace b.trace`; nil otherwise.

@@ -128,7 +128,8 @@ def every_reader_takes_a_run(test):
     test.tool("callers", name, "malloc")
     for reader in ("replay", "libs", "startup", "dump"):
         test.tool(reader, name)
-    test.tool("replay", name, "--process", "cat")
+        expect("--process" not in test.tool(reader, name, "--process", "cat").stderr, f"{reader} of one process")
+        expect("; there is cat: tracer info " in test.tool(reader, name, "--process", "cta", status=1).stderr, f"{reader} suggests a process")
     # The newest of the directory, and the directory itself.
     expect(test.json("report")["calls"] == calls == test.json("report", ".")["calls"], "not found by itself")
 

@@ -186,4 +186,9 @@ struct EditDistanceTests {
         #expect(one.editDistance(to: other) == distance)
         #expect(other.editDistance(to: one) == distance)
     }
+
+    @Test func aMisspeltWordIsTheOneThatItIsMostLike() {
+        #expect(["record", "report", "replay"].nearest(to: "repotr") == "report")
+        #expect(["record", "report", "replay"].nearest(to: "serach") == nil)
+    }
 }

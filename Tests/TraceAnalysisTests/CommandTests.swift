@@ -393,6 +393,22 @@ struct CommandTests {
         #expect(try run("tree", file.path, "--thread", "4712").output.contains("thread 4712 main, 5 calls"))
     }
 
+    @Test func aProcessThatIsNotThereIsNamedOrSuggested() throws {
+        let file = growing()
+        for command in [
+            ["report", file.path], ["info", file.path], ["replay", file.path], ["tree", file.path], ["diff", file.path, file.path],
+        ] {
+            #expect(try run(command + ["--process", "demo"]).status == 0, "\(command)")
+            for (name, known) in [("dmeo", "; there is demo"), ("em", "; there is demo"), ("nobody", ""), ("12", "")] {
+                let ended = try run(command + ["--process", name])
+                #expect(ended.status == 1 && ended.output == "", "\(command)")
+                #expect(ended.errors == "tracer: no process \"\(name)\" in \(file.path)\(known): tracer info \(file.path) lists them\n")
+            }
+        }
+        let running = try run("startup", "--process", "demo", "--", "/bin/true")
+        #expect(running.status == 2 && running.errors.contains("--process needs a trace or the directory of a run"), "\(running.errors)")
+    }
+
     @Test func theWindowIsSaid() throws {
         let file = growing()
         let report = try run("report", file.path, "--from", "3us", "--to", "0.000005").output

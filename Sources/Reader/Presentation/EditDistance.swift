@@ -16,3 +16,10 @@ extension String {
         return row[b.count]
     }
 }
+
+extension Sequence<String> {
+    /// The one that a misspelt word is most like; nil when none is like it.
+    package func nearest(to word: String) -> String? {
+        map { ($0.editDistance(to: word), $0) }.filter { $0.0 <= Swift.max(2, word.count / 3) }.min { $0 < $1 }?.1
+    }
+}

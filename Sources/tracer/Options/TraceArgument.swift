@@ -11,11 +11,12 @@ struct ProcessChoice: ParsableArguments {
 
     private var isWanted: (@Sendable (TraceFile) -> Bool)? {
         guard let process else { return nil }
-        return { trace in
-            // A program that a symbolic link led to goes by both names.
-            let names = [basename(trace.program)] + trace.arguments.prefix(1).map { basename($0) }
-            return String(trace.header.pid) == process || names.contains { fnmatch(process, $0, 0) == 0 }
-        }
+        return { trace in String(trace.header.pid) == process || Self.names(trace).contains { fnmatch(process, $0, 0) == 0 } }
+    }
+
+    /// A program that a symbolic link led to goes by both names.
+    private static func names(_ trace: TraceFile) -> [String] {
+        [basename(trace.program)] + trace.arguments.prefix(1).map { basename($0) }
     }
 
     /// The traces that are wanted.
@@ -26,9 +27,14 @@ struct ProcessChoice: ParsableArguments {
         } catch let error as TraceError {
             throw CommandFailure(message: error.description)
         }
+        return try choose(from: traces, in: run.path)
+    }
+
+    /// - Parameter path: what they are called together
+    func choose(from traces: [TraceFile], in path: String) throws -> [TraceFile] {
         guard let isWanted else { return traces }
         let chosen = traces.filter(isWanted)
-        if chosen.isEmpty { throw noProcess(in: run) }
+        if chosen.isEmpty { throw noProcess(in: path, of: traces) }
         return chosen
     }
 
@@ -38,12 +44,15 @@ struct ProcessChoice: ParsableArguments {
             if let isWanted { return RunSummary(run, asRun: asRun, names: names, progress: progress, isWanted) }
             return RunSummary(run, asRun: asRun, names: names, progress: progress)
         }
-        if process != nil, summary.processes.isEmpty { throw noProcess(in: run) }
+        if process != nil, summary.processes.isEmpty { throw noProcess(in: run.path, of: (try? run.open()) ?? []) }
         return summary
     }
 
-    private func noProcess(in run: TraceRun) -> CommandFailure {
-        CommandFailure(message: "no process \"\(process ?? "")\" in \(run.path): tracer info \(shellWord(run.path)) lists them")
+    private func noProcess(in path: String, of traces: [TraceFile]) -> CommandFailure {
+        let text = process ?? "", names = Set(traces.flatMap { Self.names($0) })
+        let meant = UInt32(text) != nil ? nil : names.filter { !text.isEmpty && $0.contains(text) }.min() ?? names.nearest(to: text)
+        let known = meant.map { "; there is \($0)" } ?? ""
+        return CommandFailure(message: "no process \"\(text)\" in \(path)\(known): tracer info \(shellWord(path)) lists them")
     }
 }
 

@@ -107,7 +107,7 @@ struct Diff: ParsableCommand {
         var traces: [TraceFile] = []
         for path in paths {
             guard isDirectory(path) else {
-                traces.append(try openTrace(path))
+                traces += try choice.choose(from: [openTrace(path)], in: path)
                 continue
             }
             let found = try runs(in: path)

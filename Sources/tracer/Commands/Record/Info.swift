@@ -32,13 +32,13 @@ struct Info: ParsableCommand {
         try finish(whole, ofCalls: false)
     }
 
-    /// The run; a process that was chosen by itself, if it has one trace. From a run of one trace nothing is chosen.
+    /// The run; a process that was chosen by itself, if it has one trace.
     private func summary(of run: TraceRun) throws -> RunSummary {
-        if run.files.count == 1 { return RunSummary(run, names: false) }
         if trace.choice.process != nil {
             let chosen = try trace.choice.open(run)
             if chosen.count == 1 { return RunSummary(chosen, path: run.path, names: false) }
         }
+        if run.files.count == 1 { return RunSummary(run, names: false) }
         return try trace.choice.summary(run, names: false)
     }
 

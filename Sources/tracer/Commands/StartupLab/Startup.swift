@@ -61,6 +61,9 @@ struct Startup: ParsableCommand {
         if let file, !command.isEmpty {
             throw ValidationError("startup takes a trace or a program, not both: \(file) is before --")
         }
+        if !command.isEmpty, choice.process != nil {
+            throw ValidationError("--process needs a trace or the directory of a run: tracer startup [options] FILE")
+        }
         if file != nil, stopAtReady || loader || output != nil {
             throw ValidationError(
                 "\(stopAtReady ? "--stop-at-ready" : loader ? "--loader" : "--output") needs a program to run: tracer startup [options] -- PROGRAM [ARGUMENT …]"
