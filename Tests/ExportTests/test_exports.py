@@ -269,6 +269,19 @@ class Perfetto(ExportTest):
             for state, key in (("Running", "running_ns"), ("R", "runnable_ns"), ("S", "waiting_ns")):
                 self.assertAlmostEqual(found.get((thread["tid"], state), 0), thread[key], delta=1000, msg=(thread, state))
 
+    def test_of_chosen_threads_there_are_their_slices_and_states_alone(self):
+        report = figures("report", Traces.switched)
+        others = {thread["tid"] for thread in report["threads"]} - {report["pid"]}
+        self.assertGreater(len(others), 2)
+        slices, states, wrong = self.query(
+            self.export("perfetto", Traces.switched, options=("--thread", "main")),
+            "select distinct tid from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)",
+            "select distinct tid from thread_state join thread using (utid) where dur > 0",
+            "select name from stats where severity = 'error' and value > 0")
+        self.assertEqual(wrong, [])
+        self.assertIn(report["pid"], {row["tid"] for row in slices})
+        self.assertEqual({row["tid"] for row in slices + states} & others, set())
+
     def test_samples_have_the_stacks_and_the_shares_of_tracer_samples(self):
         if not kernel_reports():
             self.skipTest("the kernel does not report samples here")
@@ -506,6 +519,18 @@ class CSV(ExportTest):
                 self.assertAgree({key: tuple(value) for key, value in found.items()}, trace, rounding)
                 self.assertEqual((endings["open"], endings["unwound"]), self.endings(trace))
                 self.assertEqual(endings["entered"], sum(trees(trace).tail.values()))
+
+    def rows(self, *options):
+        with open(self.export("csv", Traces.threads, options=("--force", *options)), newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_of_chosen_threads_there_are_their_rows_alone(self):
+        whole = self.rows()
+        tids = {row["tid"] for row in whole}
+        self.assertGreater(len(tids), 3)
+        for tid in tids:
+            self.assertEqual(self.rows("--thread", tid), [row for row in whole if row["tid"] == tid])
+        self.assertEqual(self.rows("--thread", "sort*"), [row for row in whole if row["thread"].startswith("sort")])
 
 
 def without_file(name):

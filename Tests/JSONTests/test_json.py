@@ -99,13 +99,28 @@ class Outputs(unittest.TestCase):
         self.assertEqual(whole["calls"], sum(f["calls"] for f in whole["functions"]))
         self.assertEqual([p["pid"] for p in whole["processes"]], [whole["pid"]])
         for options in ((), ("--correct",), ("--by", "caller"), ("--by", "module"), ("--by", "thread"), ("--by", "process"), ("--filter", "m*"),
-                        ("--from", "20%", "--to", "80%"), ("--around", "puts")):
+                        ("--from", "20%", "--to", "80%"), ("--around", "puts"), ("--thread", "main"), ("--thread", "main", "--by", "caller", "--to", "80%")):
             for trace in ("one.trace", "run"):
                 self.check("report", "report", trace, "--json", *options)
         self.check("report", "report", "filtered.trace", "--json")
         placed, = self.check("report", "report", "one.trace", "--json", "--lines")
         self.assertEqual({row["name"] for row in placed["functions"]}, {row["name"] for row in whole["functions"]})
         self.assertTrue(all("file" in row for row in placed["functions"]))
+
+    def test_the_threads_of_a_report_add_up_to_the_whole(self):
+        whole, = self.check("report", "report", "one.trace", "--json")
+        parts = [self.check("report", "report", "one.trace", "--json", "--thread", str(thread["tid"]))[0] for thread in whole["threads"]]
+        self.assertGreater(len(parts), 2)
+        self.assertEqual({part["duration_ns"] for part in parts}, {whole["duration_ns"]})
+        for part, thread in zip(parts, whole["threads"]):
+            found, = part["threads"]
+            self.assertAlmostEqual(found.pop("own_ns"), thread["own_ns"], delta=1)  # its rounding error goes to the next thread
+            self.assertEqual(found, {key: value for key, value in thread.items() if key != "own_ns"})
+        for key in ("calls", "events"):
+            self.assertEqual(sum(part[key] for part in parts), whole[key], key)
+        for name in ("malloc", "free"):
+            self.assertEqual(sum(f["calls"] for part in parts for f in part["functions"] if f["name"] == name),
+                             sum(f["calls"] for f in whole["functions"] if f["name"] == name), name)
 
     def test_csv_has_the_numbers_and_texts_of_the_same_rows(self):
         for command, key, *options in (("report", "functions"), ("report", "processes", "--by", "process"), ("report", "functions", "--by", "site"),
@@ -157,6 +172,9 @@ class Outputs(unittest.TestCase):
             self.check("tree", "tree", trace, "--json", "--by", "run")
             self.check("tree", "tree", trace, "--json", "--from", "30%")
             self.check("callers", "callers", trace, "malloc", "--json")
+            self.check("tree", "tree", trace, "--json", "--thread", "main")
+            self.check("callers", "callers", trace, "malloc", "--json", "--thread", "main")
+        self.check("function", "report", "one.trace", "malloc", "--json", "--thread", "main")
 
     def test_call_sites(self):
         report, = self.check("report", "report", "sites", "--by", "site", "--json")
@@ -166,9 +184,11 @@ class Outputs(unittest.TestCase):
         self.assertEqual(report["calls"], sum(row["calls"] for row in report["functions"]))
         sites, = self.check("sites", "callers", "sites", "fork", "--sites", "--json")
         self.assertEqual([row["site"] for row in sites["sites"]], [row["site"] for row in sorted(rows, key=lambda row: row["site"]["line"])])
+        self.check("sites", "callers", "sites", "fork", "--sites", "--json", "--thread", "main")
 
     def test_diff(self):
         self.check("diff", "diff", "one.trace", "filtered.trace", "--json")
+        self.check("diff", "diff", "one.trace", "filtered.trace", "--json", "--thread", "main")
         self.check("diff", "diff", "--before", "one.trace", "--before", "one.trace", "--after", "one.trace", "--after", "one.trace", "--correct", "--json")
 
     def test_info(self):
@@ -205,6 +225,7 @@ class Outputs(unittest.TestCase):
         # Also of a trace without.
         samples, = self.check("samples", "samples", "one.trace", "--json")
         self.assertEqual(samples["samples"], sum(thread["samples"] for thread in samples["threads"]))
+        self.check("samples", "samples", "one.trace", "--json", "--thread", "main")
 
     def test_plan(self):
         self.check("plan", "plan", "./program", "--json")

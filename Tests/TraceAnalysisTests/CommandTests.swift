@@ -285,6 +285,8 @@ struct CommandTests {
         try same(["waits", file.path, "--top", "1"], ["waits", file.path, "--limit", "1"])
         for command in [
             ["callers", file.path, "a"], ["tree", file.path], ["replay", file.path], ["waits", file.path], ["threads", file.path],
+            ["report", file.path], ["report", file.path, "a"], ["view", file.path, "-o", "-"], ["diff", file.path, file.path],
+            ["export", file.path, "--format=csv", "-o", "-"], ["export", file.path, "--format=folded", "-o", "-"],
         ] {
             let main = try run(command + ["--thread", "main"])
             #expect(main.status == 0 && main.output != "", "\(command): \(main.errors)")
@@ -391,6 +393,21 @@ struct CommandTests {
         let text = try run("tree", file.path, "--thread", "main").output
         #expect(text.contains("thread 4711 main, 1 call") && !text.contains("thread 4712"), "\(text)")
         #expect(try run("tree", file.path, "--thread", "4712").output.contains("thread 4712 main, 5 calls"))
+        func object(_ arguments: String...) throws -> [String: Any] {
+            let output = try run(arguments + ["--json"]).output
+            return try #require(JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+        }
+        for (thread, calls) in [("main", 1), ("4712", 5)] {
+            #expect(try object("report", file.path, "--thread", thread)["calls"] as? Int == calls)
+            #expect(try object("report", file.path, "a", "--thread", thread)["calls"] as? Int == calls)
+            let callers = try object("callers", file.path, "a", "--thread", thread)["callers"] as? [String: Any]
+            #expect((callers?["nodes"] as? [[String: Any]])?.last?["calls"] as? Int == calls)
+            #expect((try object("tree", file.path, "--thread", thread)["roots"] as? [Any])?.count == 1)
+            let rows = try run("export", file.path, "--format=csv", "-o", "-", "--thread", thread).output.split(separator: "\n")
+            #expect(rows.filter { $0.contains(",a,") }.count == calls)
+        }
+        let nothing = try run("report", file.path, "b", "--thread", "main")
+        #expect(nothing.status == 1 && nothing.errors.contains("no call of b by thread \"main\" in \(file.path)"), "\(nothing.errors)")
     }
 
     @Test func aProcessThatIsNotThereIsNamedOrSuggested() throws {

@@ -8,15 +8,21 @@ struct ThreadOption: ParsableArguments {
     var thread: String?
 
     var pattern: ThreadPattern? { thread.map { ThreadPattern($0) } }
+    /// The words of a message about a call that is not there: " by thread \"main\"", empty for all threads.
+    var text: String { thread.map { " by thread \"\($0)\"" } ?? "" }
 
-    func choose(from tree: CallTree, in files: [TraceFile]) throws -> CallTree {
-        guard let pattern else { return tree }
-        let chosen = tree.filtered { root in
-            pattern.matches(tid: root.tid, pid: root.process.map { tree.processes[$0].pid }, name: root.name)
+    /// The traces with these threads alone; of several those that have one.
+    func narrow(_ traces: [TraceFile]) throws -> [TraceFile] {
+        guard pattern != nil else { return traces }
+        let narrowed = only(traces).filter { !$0.threads.isEmpty }
+        if narrowed.isEmpty, let first = traces.first {
+            throw noThread(in: first, of: traces.flatMap { $0.threads.map { (tid: $0.tid, name: $0.name) } })
         }
-        if chosen.roots.isEmpty { throw noThread(in: files[0], of: tree.roots.map { ($0.tid ?? 0, $0.name) }) }
-        return chosen
+        return narrowed
     }
+
+    /// All traces with these threads alone, also those that have none.
+    func only(_ traces: [TraceFile]) -> [TraceFile] { pattern.map { pattern in traces.map { $0.only(pattern) } } ?? traces }
 
     /// Throws when none of the threads is wanted.
     func check(_ threads: [(pid: UInt32, tid: UInt32, name: String)], in traces: [TraceFile]) throws {
@@ -24,7 +30,7 @@ struct ThreadOption: ParsableArguments {
         throw noThread(in: traces[0], of: threads.map { ($0.tid, $0.name) })
     }
 
-    func noThread(in trace: TraceFile, of threads: [(tid: UInt32, name: String)]) -> CommandFailure {
+    private func noThread(in trace: TraceFile, of threads: [(tid: UInt32, name: String)]) -> CommandFailure {
         let more = threads.count > 20 ? [counted(threads.count - 20, "more thread")] : []
         let known = (threads.prefix(20).map { "\($0.tid) \($0.name)" } + more).joined(separator: ", ")
         return CommandFailure(message: "no thread \"\(thread ?? "")\" in \(trace.path); it has \(known.isEmpty ? "none" : known)")

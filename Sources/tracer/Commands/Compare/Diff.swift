@@ -50,6 +50,7 @@ struct Diff: ParsableCommand {
         completion: .file(extensions: ["html"]))
     var html: String?
     @OptionGroup var choice: ProcessChoice
+    @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
     @Flag(help: "Overwrite an existing page.")
@@ -69,8 +70,8 @@ struct Diff: ParsableCommand {
     }
 
     func run() throws {
-        let first = try openSet(sides.isEmpty ? before : [sides[0]]).map { try window.narrow($0, least: shortest.least) }
-        let second = try openSet(sides.isEmpty ? after : [sides[1]]).map { try window.narrow($0, least: shortest.least) }
+        let first = try openSet(sides.isEmpty ? before : [sides[0]])
+        let second = try openSet(sides.isEmpty ? after : [sides[1]])
         let doubts = doubts(first.flatMap { $0 }, second.flatMap { $0 })
         for doubt in doubts { complain(doubt) }
         let trees = (
@@ -102,7 +103,7 @@ struct Diff: ParsableCommand {
         for trace in (first + second).flatMap({ $0 }) { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     }
 
-    /// The runs of a side: files of one `tracer record` are one.
+    /// The runs of a side, as much of them as is asked for: files of one `tracer record` are one.
     private func openSet(_ paths: [String]) throws -> [[TraceFile]] {
         var traces: [TraceFile] = []
         for path in paths {
@@ -126,7 +127,7 @@ struct Diff: ParsableCommand {
                 sets.append([trace])
             }
         }
-        return sets
+        return try sets.map { try threads.narrow(window.narrow($0, least: shortest.least)) }
     }
 
     /// Returns what makes a comparison doubtful.

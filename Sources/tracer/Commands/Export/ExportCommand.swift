@@ -27,6 +27,7 @@ struct ExportCommand: ParsableCommand {
               tracer export app.trace --format folded -o - | flamegraph.pl > app.svg
               tracer export tracer.make.4711 --format perfetto
               tracer export app.trace --format perfetto --from 1.2 --to 1.5
+              tracer export app.trace --format folded --thread main
             """)
 
     @OptionGroup var traces: TraceArguments
@@ -47,11 +48,12 @@ struct ExportCommand: ParsableCommand {
     @Option(help: "folded: self or total time of each stack.")
     var weight: ExportWeight = .selfTime
 
+    @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
 
     func run() throws {
-        let traces = try window.narrow(traces.open(), least: shortest.least)
+        let traces = try threads.narrow(window.narrow(traces.open(), least: shortest.least))
         let path = output ?? ExportCommand.defaultName(self.traces.name(traces), format)
         let export = Export(traces)
         try warn(of: export.estimatedByteCount(format), path)

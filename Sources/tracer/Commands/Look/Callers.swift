@@ -48,15 +48,14 @@ struct Callers: ParsableCommand {
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
         if csv, !sites { throw ValidationError("--csv applies to --sites: a tree has no rows") }
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
-        if sites, threads.thread != nil { throw ValidationError("--thread applies to trees, not to --sites") }
         if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
     }
 
     func run() throws {
-        let files = try window.narrow(choice.open(openRun(Array(words.dropLast()))), least: least.time)
+        let files = try threads.narrow(window.narrow(choice.open(openRun(Array(words.dropLast()))), least: least.time))
         if sites { return try printSites(files) }
-        let tree = try threads.choose(from: reading(files), in: files)
+        let tree = reading(files)
         let chosen = tree.functions(matching: FunctionPattern(function))
         guard !chosen.isEmpty else {
             throw noCall(in: files, nearest: tree.nearest(to: function))
@@ -90,7 +89,7 @@ struct Callers: ParsableCommand {
     private func noCall(in files: [TraceFile], nearest: String?) -> CommandFailure {
         CommandFailure(
             message:
-                "no call of \(function) in \(files.map { $0.path }.joined(separator: ", "))\(nearest.map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' matches parts of names"
+                "no call of \(function)\(threads.text) in \(files.map { $0.path }.joined(separator: ", "))\(nearest.map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' matches parts of names"
         )
     }
 

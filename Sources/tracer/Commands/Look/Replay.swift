@@ -41,9 +41,11 @@ struct Replay: ParsableCommand {
     }
 
     func run() throws {
-        let trace = try window.narrow(trace.open(), least: shortest.least)
+        let trace = try threads.narrow([window.narrow(trace.open(), least: shortest.least)])[0]
         let table = FunctionNames(trace.metadata)
-        let chosen = try selected(trace)
+        let chosen = trace.threads.sorted {
+            ($0.tid == trace.header.pid ? 0 : 1, $0.index) < ($1.tid == trace.header.pid ? 0 : 1, $1.index)
+        }
         let end = TraceEnd(trace)
         let shown = trace.window, hull = shown.hull, isWhole = shown.isWhole
         final class Box { // escaping closures may not capture an inout
@@ -92,13 +94,5 @@ struct Replay: ParsableCommand {
         }
         try box.output.finish()
         try finish(trace)
-    }
-
-    private func selected(_ trace: TraceFile) throws -> [TraceFile.ThreadID] {
-        let all = trace.threads.sorted { ($0.tid == trace.header.pid ? 0 : 1, $0.index) < ($1.tid == trace.header.pid ? 0 : 1, $1.index) }
-        guard let pattern = threads.pattern else { return all }
-        let chosen = all.filter { pattern.matches(tid: $0.tid, pid: trace.header.pid, name: $0.name) }
-        if chosen.isEmpty { throw threads.noThread(in: trace, of: all.map { ($0.tid, $0.name) }) }
-        return chosen
     }
 }

@@ -20,6 +20,7 @@ struct Report: ParsableCommand {
               tracer report app.trace --by module
               tracer report tracer.make.4711 --by process
               tracer report tracer.make.4711 --process 'cc1*'
+              tracer report app.trace --thread main
               tracer report app.trace --by caller --filter 'libc.so.6!mem*'
               # the calling lines (needs tracer record --call-sites)
               tracer report app.trace --by site
@@ -66,6 +67,7 @@ struct Report: ParsableCommand {
     @Flag(help: "Also file and line of each function, from debug information (DWARF) in its file or in a separate one.")
     var lines = false
 
+    @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
     @OptionGroup var names: NameOptions
@@ -99,12 +101,13 @@ struct Report: ParsableCommand {
             throw CommandFailure(
                 message: "--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
         }
-        let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
+        let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
+        let traces = try threads.narrow(narrowed)
         let path = traces.count == 1 ? traces[0].path : run.path
         guard let report = withProgress(basename(path), { FunctionReport(traces, FunctionPattern(function), progress: $0) }) else {
             let known = traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first.map { "; there is \($0)" } ?? ""
             throw CommandFailure(
-                message: "no call of \(function) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
+                message: "no call of \(function)\(threads.text) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
         }
         let locations = FunctionLocations(traces, lines: lines)
         var output = display.output()
@@ -126,11 +129,12 @@ struct Report: ParsableCommand {
         let needsTree = correct || by == .module || by == .caller || by == .thread
         let hasNames = by == .function, asRun = run.files.count != 1 || trace.choice.process != nil || by == .process
         var whole: RunSummary, files: [TraceFile]?
-        if window.isWhole {
+        if window.isWhole, threads.pattern == nil {
             if shortest.least != nil { _ = try window.narrow([], least: shortest.least) }
             whole = try trace.choice.summary(run, asRun: asRun, names: hasNames)
         } else {
-            let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
+            let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
+            let traces = try threads.narrow(narrowed)
             files = traces
             whole = withProgress(basename(run.path)) {
                 RunSummary(traces, path: run.path, window: window, asRun: asRun, names: hasNames, progress: $0)

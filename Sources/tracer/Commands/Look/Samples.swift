@@ -15,7 +15,7 @@ struct Samples: ParsableCommand {
             EXAMPLES
               tracer record --sample -- ./app
               tracer samples app.trace
-              tracer samples app.trace --min-share 5%
+              tracer samples app.trace --min-share 5% --thread main
               tracer samples app.trace --folded | flamegraph.pl > app.svg
               tracer samples app.trace --pprof app.pb.gz
             """)
@@ -42,6 +42,7 @@ struct Samples: ParsableCommand {
     @Flag(help: "Overwrite the profile if it exists.")
     var force = false
 
+    @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
@@ -52,9 +53,10 @@ struct Samples: ParsableCommand {
     }
 
     func run() throws {
-        let files = try window.narrow(traces.open(), least: least.time)
+        let files = try threads.only(window.narrow(traces.open(), least: least.time)) // a thread may have samples and no calls
         let report = withProgress(files) { SampleReport(files, progress: $0) }
         if report.damagedRecords > 0 { complain("\(files[0].path): \(counted(report.damagedRecords, "damaged record")) skipped") }
+        if report.samples == 0, threads.pattern != nil { try threads.check(files.flatMap { $0.sampledThreads }, in: files) }
         if report.samples == 0, !json { throw CommandFailure(message: noSamples(files)) }
         if let pprof {
             let file = try ExportOutput(pprof, force: force, isBinary: true)
@@ -74,6 +76,9 @@ struct Samples: ParsableCommand {
         let kernel = files.lazy.compactMap { $0.metadata.kernel }.first
         if let kernel, kernel.asked.contains(.samples), let refusal = kernel.refusal { return "no samples in \(files[0].path): \(refusal)" }
         let isAsked = kernel?.asked.contains(.samples) == true
+        if isAsked, let thread = threads.thread {
+            return "no samples of thread \"\(thread)\" in \(files[0].path): it used too little CPU time"
+        }
         return "no samples in \(files[0].path)"
             + (isAsked ? ": the program used too little CPU time" : ": record them with `tracer record --sample -- PROGRAM`")
     }

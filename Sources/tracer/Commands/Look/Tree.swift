@@ -55,15 +55,14 @@ struct Tree: ParsableCommand {
     }
 
     func run() throws {
-        let files = try window.narrow(traces.open(), least: least.time)
+        let files = try threads.narrow(window.narrow(traces.open(), least: least.time))
         var tree = reading(files)
         if !window.isWhole { tree = tree.filtered { tree.nodes[$0.node].total > 0 || $0.calls > 0 } } // threads of other times
-        tree = try threads.choose(from: tree, in: files)
         if let focus {
             let chosen = tree.functions(matching: FunctionPattern(focus))
             if chosen.isEmpty {
                 let known = tree.nearest(to: focus).map { "; there is \($0)" } ?? ""
-                throw CommandFailure(message: "no call of \(focus) in \(files[0].path)\(known)")
+                throw CommandFailure(message: "no call of \(focus)\(threads.text) in \(files[0].path)\(known)")
             }
             tree = tree.focused(on: chosen)
         }

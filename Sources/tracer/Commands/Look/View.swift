@@ -21,7 +21,7 @@ struct View: ParsableCommand {
               tracer view
               tracer view app.trace -o app.html
               tracer view tracer.make.4711
-              tracer view app.trace --from 40% --to 60%
+              tracer view app.trace --from 40% --to 60% --thread 'worker*'
               tracer view app.trace --serve
             """)
 
@@ -35,6 +35,7 @@ struct View: ParsableCommand {
     @Flag(help: "Serve the page from this machine, with all calls: the page loads only what it shows.")
     var serve = false
 
+    @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
 
@@ -45,7 +46,8 @@ struct View: ParsableCommand {
     func run() throws {
         let server = serve ? try LocalServer(port: 0) : nil
         let run = try trace.open(), all = try trace.choice.open(run)
-        let (files, window) = try window.narrowRun(all, least: shortest.least)
+        let (narrowed, window) = try window.narrowRun(all, least: shortest.least)
+        let files = try threads.narrow(narrowed)
         let page = withProgress(basename(run.path)) { progress in
             ViewPage(files, title: all.count > 1 ? all[0].commandLine : nil, window: window, progress: progress)
         }
