@@ -99,7 +99,7 @@ TABLE = """
     Tests/swift_tests.py         EVERYTHING
     Tests/times.json             Tests/Changes
     Tests/recorded_programs.py   Tests/CoverageTests Tests/OrderTests
-    Tests/kernel_account.py      Tests/RecordTests Tests/EndToEnd
+    Tests/kernel_account.py      Tests/RecordTests Tests/OrderTests Tests/EndToEnd
     Tests/CUnwindingTests/       Tests/UnwindingTests
     Tests/unwind-program/        Tests/UnwindingTests
     Tests/TraceTesting/          Tests/TraceAnalysisTests Tests/TracePageTests

@@ -10,13 +10,14 @@
 """
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
 import unittest
 
 import recorded_programs
-from kernel_account import kernel_reports
+from kernel_account import kernel_reports, refusing
 from recorded_programs import new_folder, run, tracer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -140,8 +141,8 @@ class Linkers(unittest.TestCase):
 
     def test_library(self):
         folder = built("-O1", "-ffunction-sections", "-fPIC", "-shared", name="libwork.so", sources=["start.cc"])
-        with open(os.path.join(folder, "use.c"), "w", encoding="utf-8") as file:
-            file.write("void open_files(void); void read_options(void);\nint main(void) { open_files(); read_options(); return 0; }\n")
+        pathlib.Path(folder, "use.c").write_text("void open_files(void); void read_options(void);\n"
+                                                 "int main(void) { open_files(); read_options(); return 0; }\n")
         run("gcc", "use.c", "-o", "use", "-L.", "-lwork", "-Wl,-rpath,$ORIGIN", folder=folder)
         record("a.trace", folder=folder, options=("--functions", "libwork.so!*"), program="use")
         order = ordered("a.trace", folder=folder, options=("--module", "libwork*"))
@@ -175,9 +176,8 @@ class Instrumented(unittest.TestCase):
         if not shutil.which("clang++"):
             self.skipTest("clang is not installed")
         folder = built("-O0")
-        with open(os.path.join(folder, "guards.c"), "w", encoding="utf-8") as file:
-            file.write("void __sanitizer_cov_trace_pc_guard_init(unsigned *start, unsigned *stop) {}\n"
-                       "void __sanitizer_cov_trace_pc_guard(unsigned *guard) {}\n")
+        pathlib.Path(folder, "guards.c").write_text("void __sanitizer_cov_trace_pc_guard_init(unsigned *start, unsigned *stop) {}\n"
+                                                    "void __sanitizer_cov_trace_pc_guard(unsigned *guard) {}\n")
         run("clang", "-c", "guards.c", folder=folder)
         run("clang++", *self.GUARDED, *SOURCES, *options, "-o", "guarded", "-pthread", folder=folder)
         return folder
@@ -283,31 +283,8 @@ def scattered():
 
 
 def linked(name, order, folder):
-    with open(os.path.join(folder, name + ".order"), "w", encoding="utf-8") as file:
-        file.write("".join(function + "\n" for function in order))
+    pathlib.Path(folder, name + ".order").write_text("".join(function + "\n" for function in order))
     run("gcc", "scattered.o", "-o", name, "-fuse-ld=lld", f"-Wl,--symbol-ordering-file={name}.order", "-Wl,--no-warn-symbol-ordering", folder=folder)
-
-
-# Refuses perf_event_open, as a container's filter does.
-REFUSES = r"""
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    struct sock_fprog program = {4, code};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 126;
-    execv(argv[1], argv + 1);
-    return 127;
-}
-"""
 
 
 @unittest.skipUnless(kernel_reports(), "the kernel does not report page faults here")
@@ -315,8 +292,7 @@ class Builds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = new_folder()
-        with open(os.path.join(cls.folder, "scattered.c"), "w", encoding="utf-8") as file:
-            file.write(scattered())
+        pathlib.Path(cls.folder, "scattered.c").write_text(scattered())
         run("gcc", "-O1", "-g", "-ffunction-sections", "-c", "scattered.c", folder=cls.folder)
         linked("default", [], cls.folder)
         record("a.trace", program="default", folder=cls.folder)
@@ -333,31 +309,27 @@ class Builds(unittest.TestCase):
         row, = [row for row in check["figures"] if (row["figure"], row["start"], row["place"]) == (kind, start, scope)]
         return row
 
-    def expect_less(self, row):
-        self.assertLess(row["new"], row["old"])
-        self.assertLess(row["high"], 0)
-        self.assertTrue(row["significant"], row)
-
-    def expect_more(self, row):
-        self.assertGreater(row["new"], row["old"])
-        self.assertGreater(row["low"], 0)
+    def expect(self, row, sign):
+        """Differs significantly: less of it if the sign is -1, more if it is 1."""
+        self.assertGreater(row["new"] * sign, row["old"] * sign)
+        self.assertGreater(min(row["low"] * sign, row["high"] * sign), 0)
         self.assertTrue(row["significant"], row)
 
     def test_ordered_build_faults_less_and_touches_less(self):
         check = self.check("default", "ordered")
         self.assertEqual(check["ready"], "end of the program")
         for start in ("warm", "cold"):
-            self.expect_less(self.figure(check, "minor_text_faults", start))
+            self.expect(self.figure(check, "minor_text_faults", start), -1)
         touched = self.figure(check, "touched_text")
-        self.expect_less(touched)
+        self.expect(touched, -1)
         # The 50 functions of the start lie on 51 pages, and a few more are main's, the compiler's and those of linkage.
         self.assertGreaterEqual(touched["new"], 50 * 4096)
         self.assertLess(touched["new"], 60 * 4096)
 
     def test_random_build_faults_more_and_touches_more(self):
         check = self.check("default", "random")
-        self.expect_more(self.figure(check, "minor_text_faults"))
-        self.expect_more(self.figure(check, "touched_text"))
+        self.expect(self.figure(check, "minor_text_faults"), 1)
+        self.expect(self.figure(check, "touched_text"), 1)
 
     def test_copy_touches_the_same(self):
         shutil.copy(os.path.join(self.folder, "default"), os.path.join(self.folder, "copy"))
@@ -388,16 +360,14 @@ class Builds(unittest.TestCase):
 
     def test_commands_run_before_and_after_each_launch(self):
         self.check("default", "ordered", "--setup", "echo before >> said", "--teardown", "echo after >> said", launches="2")
-        with open(os.path.join(self.folder, "said"), encoding="utf-8") as file:
-            said = file.read().split()
+        said = pathlib.Path(self.folder, "said").read_text().split()
         self.assertEqual(said, ["before", "after"] * (len(said) // 2))
         self.assertGreaterEqual(len(said), 2 * 2 * 2 * 5)
 
     def test_mistakes_take_one_line(self):
         folder = self.folder
         for name, text, mode in (("script", "#!/bin/sh\nexit 0\n", 0o755), ("data", "no program", 0o644)):
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                file.write(text)
+            pathlib.Path(folder, name).write_text(text)
             os.chmod(os.path.join(folder, name), mode)
         if not os.path.exists(os.path.join(folder, "other")):
             os.link(os.path.join(folder, "default"), os.path.join(folder, "other"))
@@ -420,17 +390,14 @@ class Builds(unittest.TestCase):
     def test_builds_that_are_ready_at_different_moments(self):
         folder = new_folder()
         for name, body in (("ends", "return 0;"), ("serves", "listen(socket(AF_UNIX, SOCK_STREAM, 0), 1); for (;;) pause();")):
-            with open(os.path.join(folder, name + ".c"), "w", encoding="utf-8") as file:
-                file.write("#include <sys/socket.h>\n#include <unistd.h>\nint main(void) { " + body + " }\n")
+            pathlib.Path(folder, name + ".c").write_text("#include <sys/socket.h>\n#include <unistd.h>\nint main(void) { " + body + " }\n")
             run("gcc", name + ".c", "-o", name, folder=folder)
         done = tracer("order", "--check", "--old", "./ends", "--new", "./serves", folder=folder, status=2)
         self.assertIn("end of the program and listening", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
 
     def test_kernel_that_does_not_tell(self):
-        with open(os.path.join(self.folder, "refuses.c"), "w", encoding="utf-8") as file:
-            file.write(REFUSES)
-        run("gcc", "refuses.c", "-o", "refuses", folder=self.folder)
+        refusing(os.path.join(self.folder, "refuses"), "EACCES")
         done = run("./refuses", recorded_programs.TOOL, "order", "--check", "--old", "./default", "--new", "./ordered", "-n", "2", folder=self.folder, status=2)
         self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
         self.assertIn("page faults not granted: Permission denied", done.stderr)

@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-from kernel_account import kernel_reports
+from kernel_account import kernel_reports, refusing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -629,31 +629,6 @@ class KernelRecords:
             at += count
 
 
-# perf_event_open(2) is refused as containers refuse it, then a command is run.
-REFUSING = """
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int main(int count, char *arguments[]) {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof *code, code};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 99;
-    execv(arguments[1], arguments + 1);
-    return 98;
-}
-"""
-
-
 class States(RecordTest):
     """When threads ran and waited, as the kernel reports it, after what the agent has written."""
 
@@ -749,13 +724,8 @@ class States(RecordTest):
         self.assertIsNone(self.recorded("t").kernel)
 
     def test_where_it_is_refused_the_trace_says_so_and_all_else_works(self):
-        source = os.path.join(self.directory, "refusing.c")
-        with open(source, "w") as file:
-            file.write(REFUSING)
-        refusing = os.path.join(self.directory, "refusing")
-        subprocess.run(["gcc", "-o", refusing, source], check=True)
-        done = subprocess.run([refusing, TOOL, "record", "-o", "t", FAKE, "here", "file", "exit", "3"], cwd=self.directory,
-                              capture_output=True, timeout=LIMIT)
+        program = refusing(os.path.join(self.directory, "refusing"), "EPERM")
+        done = subprocess.run([program, TOOL, "record", "-o", "t", FAKE, "here", "file", "exit", "3"], cwd=self.directory, capture_output=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 3, done.stderr)
         recorded = self.recorded("t")
         self.assertEqual((recorded.kernel["granted"], recorded.kernel["error"]), (0, 1))
