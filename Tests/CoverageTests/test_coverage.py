@@ -16,26 +16,23 @@ import re
 import shutil
 import unittest
 
-import recorded_programs
-from recorded_programs import ROOT, new_folder as folder, run, tracer
+from recorded_programs import ROOT, new_folder, record, run, tracer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def compiled(name, *options, into):
-    """name.cc and its kin, in a folder of their own."""
+def compiled(name, *options, folder=None):
+    """Builds name.cc and its kin; returns the folder, one of their own unless it is given."""
+    folder = folder or new_folder()
     sources = {"shapes": ["shapes.cc", "main.cc"], "sorting": ["sorting.c"]}[name]
     for file in [*sources, "shapes.hh"]:
-        shutil.copy(os.path.join(HERE, file), into)
-    run("g++" if name == "shapes" else "gcc", "-g", *options, *sources, "-o", name, "-pthread", folder=into)
+        shutil.copy(os.path.join(HERE, file), folder)
+    run("g++" if name == "shapes" else "gcc", "-g", *options, *sources, "-o", name, "-pthread", folder=folder)
+    return folder
 
 
-def record(trace, program, *arguments, into, **options):
-    recorded_programs.record(trace, program, *arguments, folder=into, **options)
-
-
-def coverage(*traces, into, options=()):
-    return json.loads(tracer("coverage", *traces, "--json", *options, folder=into).stdout)
+def coverage(*traces, folder, options=()):
+    return json.loads(tracer("coverage", *traces, "--json", *options, folder=folder).stdout)
 
 
 def own(account, module):
@@ -47,12 +44,12 @@ def by_name(account, module):
     return {re.sub(r"\(.*", "", function["name"]): function for function in own(account, module)}
 
 
-def gcov(into):
+def gcov(folder):
     """(file, symbol) to how often it was called, of all runs since the build."""
     counts = collections.Counter()
-    notes = sorted(name for name in os.listdir(into) if name.endswith(".gcda"))
+    notes = sorted(name for name in os.listdir(folder) if name.endswith(".gcda"))
     for note in notes:
-        text = run("gcov", "--json-format", "--stdout", note, folder=into).stdout
+        text = run("gcov", "--json-format", "--stdout", note, folder=folder).stdout
         for line in text.splitlines():
             for file in json.loads(line)["files"]:
                 for function in file["functions"]:
@@ -100,17 +97,16 @@ class Gcov(unittest.TestCase):
         for name, runs in self.RUNS.items():
             for build, options in self.BUILDS.items():
                 with self.subTest(name=name, build=build):
-                    into = folder()
-                    compiled(name, *options, "--coverage", "-fprofile-update=atomic", into=into)
+                    folder = compiled(name, *options, "--coverage", "-fprofile-update=atomic")
                     traces = []
                     for number, arguments in enumerate(runs):
                         traces.append(f"{number}.trace")
-                        record(traces[-1], name, *arguments, into=into)
+                        record(traces[-1], name, *arguments, folder=folder)
                         if number == 0:
-                            account = coverage(traces[0], into=into)
-                            self.assertGreater(self.agree(account, name, gcov(into), traces), 8)
-                    account = coverage(*traces, into=into)
-                    self.assertGreater(self.agree(account, name, gcov(into), traces), 8)
+                            account = coverage(traces[0], folder=folder)
+                            self.assertGreater(self.agree(account, name, gcov(folder), traces), 8)
+                    account = coverage(*traces, folder=folder)
+                    self.assertGreater(self.agree(account, name, gcov(folder), traces), 8)
                     module = next(one for one in account["modules"] if one["name"] == name)
                     functions = own(account, name)
                     self.assertEqual(module["recorded"], "functions")
@@ -120,12 +116,11 @@ class Gcov(unittest.TestCase):
                     self.assertEqual([f["name"] for f in functions if f["calls"] is None], ["_start"])
 
     def test_short_function_that_is_called_very_often(self):
-        into = folder()
-        compiled("sorting", "-O2", "--coverage", "-fprofile-update=atomic", into=into)
-        record("often.trace", "sorting", "often", into=into)
-        counts = gcov(into)
+        folder = compiled("sorting", "-O2", "--coverage", "-fprofile-update=atomic")
+        record("often.trace", "sorting", "often", folder=folder)
+        counts = gcov(folder)
         self.assertEqual(counts["sorting.c", "tiny"], 400000)
-        account = coverage("often.trace", into=into)
+        account = coverage("often.trace", folder=folder)
         tiny = by_name(account, "sorting")["tiny"]
         self.assertTrue(0 < tiny["calls"] <= 400000)
         self.assertEqual(tiny["at_least"], tiny["calls"] < 400000)
@@ -135,13 +130,13 @@ class Gcov(unittest.TestCase):
 class Reached(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.into = folder()
+        cls.folder = new_folder()
         for name in ("shapes", "sorting"):
-            compiled(name, "-O0", into=cls.into)
-            record(name + ".trace", name, "square", into=cls.into)
+            compiled(name, "-O0", folder=cls.folder)
+            record(name + ".trace", name, "square", folder=cls.folder)
 
     def only(self, name):
-        account = coverage(name + ".trace", into=self.into)
+        account = coverage(name + ".trace", folder=self.folder)
         found = {}
         for function in own(account, name):
             if function["calls"] == 0:
@@ -163,18 +158,16 @@ class Reached(unittest.TestCase):
         self.assertEqual(only["compare_none"], False)  # its address lies in a table
 
     def test_executable_at_a_fixed_address(self):
-        into = folder()
-        compiled("sorting", "-O2", "-fno-inline", "-no-pie", into=into)
-        record("fixed.trace", "sorting", into=into)
-        account = by_name(coverage("fixed.trace", into=into), "sorting")
+        folder = compiled("sorting", "-O2", "-fno-inline", "-no-pie")
+        record("fixed.trace", "sorting", folder=folder)
+        account = by_name(coverage("fixed.trace", folder=folder), "sorting")
         self.assertEqual([account[name]["only_from_uncalled"] for name in ("reserve", "middle", "leaf", "compare_none")], [False, True, True, False])
 
     def test_stripped(self):
-        into = folder()
-        compiled("sorting", "-O0", into=into)
-        run("strip", "sorting", folder=into)
-        record("stripped.trace", "sorting", into=into)
-        functions = own(coverage("stripped.trace", into=into), "sorting")
+        folder = compiled("sorting", "-O0")
+        run("strip", "sorting", folder=folder)
+        record("stripped.trace", "sorting", folder=folder)
+        functions = own(coverage("stripped.trace", folder=folder), "sorting")
         self.assertTrue(any(f["calls"] for f in functions) and any(f["calls"] == 0 for f in functions))
         self.assertTrue(all(f["name"].startswith("0x") for f in functions if not f["symbols"]))
 
@@ -182,13 +175,12 @@ class Reached(unittest.TestCase):
 class Unknown(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.into = folder()
-        compiled("shapes", "-O0", into=cls.into)
-        record("whole.trace", "shapes", "square", into=cls.into)
+        cls.folder = compiled("shapes", "-O0")
+        record("whole.trace", "shapes", "square", folder=cls.folder)
 
     def account(self, *options, traces=("some.trace",)):
-        record("some.trace", "shapes", "square", into=self.into, options=options)
-        return by_name(coverage(*traces, into=self.into), "shapes")
+        record("some.trace", "shapes", "square", folder=self.folder, options=options)
+        return by_name(coverage(*traces, folder=self.folder), "shapes")
 
     def test_by_name(self):
         functions = self.account("--functions", "*sum*:*count*", "--functions", "main")
@@ -213,22 +205,22 @@ class Unknown(unittest.TestCase):
 
     def test_time_filter_and_depth(self):
         # A call that a filter drops still counts as called.
-        whole = by_name(coverage("whole.trace", into=self.into), "shapes")
+        whole = by_name(coverage("whole.trace", folder=self.folder), "shapes")
         for options in (("--min-ms", "100000"), ("--max-depth", "1")):
             functions = self.account("--functions", "*", *options)
             self.assertEqual({n for n, f in functions.items() if f["calls"] == 0}, {n for n, f in whole.items() if f["calls"] == 0}, options)
             self.assertTrue(functions["shapes::sum"]["calls"] >= 1)
             self.assertTrue(functions["shapes::sum"]["at_least"])
-            self.assertEqual(tracer("coverage", "some.trace", folder=self.into).stderr.count("calls are missing"), 1)
+            self.assertEqual(tracer("coverage", "some.trace", folder=self.folder).stderr.count("calls are missing"), 1)
 
     def test_resolvers(self):
         # The loader calls them before anybody could record it.
-        with open(os.path.join(self.into, "chosen.c"), "w") as file:
-            file.write("static int twice(int x) { return 2 * x; }\nstatic int (*choose(void))(int) { return twice; }\n"
-                       'int chosen(int) __attribute__((ifunc("choose")));\nint main(void) { return chosen(0); }\n')
-        run("gcc", "-O0", "chosen.c", "-o", "chosen", folder=self.into)
-        record("chosen.trace", "chosen", into=self.into, options=("--functions", "*"))
-        functions = by_name(coverage("chosen.trace", into=self.into), "chosen")
+        pathlib.Path(self.folder, "chosen.c").write_text(
+            "static int twice(int x) { return 2 * x; }\nstatic int (*choose(void))(int) { return twice; }\n"
+            'int chosen(int) __attribute__((ifunc("choose")));\nint main(void) { return chosen(0); }\n')
+        run("gcc", "-O0", "chosen.c", "-o", "chosen", folder=self.folder)
+        record("chosen.trace", "chosen", folder=self.folder, options=("--functions", "*"))
+        functions = by_name(coverage("chosen.trace", folder=self.folder), "chosen")
         self.assertEqual(functions["twice"]["calls"], 1)
         self.assertIsNone(functions["choose"]["calls"])
         self.assertIn("IFUNC", functions["choose"]["reason"])
@@ -247,8 +239,8 @@ class Unknown(unittest.TestCase):
 
     def test_functions_of_libc(self):
         # Functions recorded at their slots are distinguished by the trace's number of patched functions.
-        record("libc.trace", "shapes", into=self.into, options=("--functions", "*!*"))
-        account = coverage("libc.trace", into=self.into)
+        record("libc.trace", "shapes", folder=self.folder, options=("--functions", "*!*"))
+        account = coverage("libc.trace", folder=self.folder)
         libc = [f for f in account["functions"] if f["module"].startswith("libc.so")]
         names = {name: f for f in libc for name in f["symbols"]}
         self.assertIsNone(names["setjmp" if "setjmp" in names else "_setjmp"]["calls"])
@@ -267,35 +259,34 @@ class Unknown(unittest.TestCase):
 
 
 class Modules(unittest.TestCase):
-    def library(self, into, body):
-        with open(os.path.join(into, "one.c"), "w", encoding="utf-8") as file:
-            file.write(body)
-        run("gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id", "one.c", "-o", "libone.so", folder=into)
+    def library(self, folder, body):
+        pathlib.Path(folder, "one.c").write_text(body)
+        run("gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id", "one.c", "-o", "libone.so", folder=folder)
 
     def program(self):
-        into = folder()
-        self.library(into, "int one(int n) { return n; } int two(int n) { return n * 2; }\n")
-        with open(os.path.join(into, "use.c"), "w", encoding="utf-8") as file:
-            file.write("int one(int); int two(int);\nint main(int argc, char **argv) { return argc > 1 ? two(0) : one(0); }\n")
-        run("gcc", "-g", "use.c", "-o", "use", "-L.", "-lone", "-Wl,-rpath,$ORIGIN", folder=into)
-        return into
+        folder = new_folder()
+        self.library(folder, "int one(int n) { return n; } int two(int n) { return n * 2; }\n")
+        pathlib.Path(folder, "use.c").write_text("int one(int); int two(int);\n"
+                                                 "int main(int argc, char **argv) { return argc > 1 ? two(0) : one(0); }\n")
+        run("gcc", "-g", "use.c", "-o", "use", "-L.", "-lone", "-Wl,-rpath,$ORIGIN", folder=folder)
+        return folder
 
     def test_library(self):
-        into = self.program()
-        record("a.trace", "use", into=into, options=("--functions", "*", "--functions", "libone.so!*"))
-        functions = by_name(coverage("a.trace", into=into, options=("--module", "libone*")), "libone.so")
+        folder = self.program()
+        record("a.trace", "use", folder=folder, options=("--functions", "*", "--functions", "libone.so!*"))
+        functions = by_name(coverage("a.trace", folder=folder, options=("--module", "libone*")), "libone.so")
         self.assertEqual((functions["one"]["calls"], functions["two"]["calls"]), (1, 0))
         self.assertEqual(functions["two"]["only_from_uncalled"], False)  # other modules may call it
-        done = tracer("coverage", "a.trace", "--module", "nothing", folder=into, status=1)
+        done = tracer("coverage", "a.trace", "--module", "nothing", folder=folder, status=1)
         self.assertIn("no module of the traces matches nothing", done.stderr)
 
     def test_several_versions(self):
-        into = self.program()
+        folder = self.program()
         options = ("--functions", "*", "--functions", "libone.so!*")
-        record("a.trace", "use", into=into, options=options)
-        self.library(into, "int one(int n) { return n + 0; } int more(int n) { return n - 1; } int two(int n) { return more(n) + 1; }\n")
-        record("b.trace", "use", "x", into=into, options=options)
-        done = tracer("coverage", "a.trace", "b.trace", "--json", folder=into)
+        record("a.trace", "use", folder=folder, options=options)
+        self.library(folder, "int one(int n) { return n + 0; } int more(int n) { return n - 1; } int two(int n) { return more(n) + 1; }\n")
+        record("b.trace", "use", "x", folder=folder, options=options)
+        done = tracer("coverage", "a.trace", "b.trace", "--json", folder=folder)
         account = json.loads(done.stdout)
         self.assertEqual(len(re.findall(r"2 versions of libone\.so", done.stderr)), 1, done.stderr)
         names = [one["name"] for one in account["modules"] if one["name"].startswith("libone.so")]
@@ -310,11 +301,11 @@ class Modules(unittest.TestCase):
         self.assertEqual(by_name(account, "use")["main"]["calls"], 2)
 
     def test_library_calls_alone(self):
-        into = self.program()
-        record("a.trace", "use", into=into, options=())
-        done = tracer("coverage", "a.trace", folder=into)
+        folder = self.program()
+        record("a.trace", "use", folder=folder, options=())
+        done = tracer("coverage", "a.trace", folder=folder)
         self.assertEqual(len(re.findall("only library calls were recorded", done.stderr)), 1)
-        account = coverage("a.trace", into=into)
+        account = coverage("a.trace", folder=folder)
         functions = by_name(account, "libone.so")
         self.assertEqual((functions["one"]["calls"], functions["two"]["calls"]), (1, 0))
         # They may have been called within their module.
@@ -323,23 +314,21 @@ class Modules(unittest.TestCase):
         self.assertEqual((account["files"], account["scopes"]), ([], []))
 
     def test_run_of_several_processes(self):
-        into = folder()
-        compiled("sorting", "-O0", into=into)
-        record("run", "sorting", "fork", into=into)
-        functions = by_name(coverage("run", into=into), "sorting")
+        folder = compiled("sorting", "-O0")
+        record("run", "sorting", "fork", folder=folder)
+        functions = by_name(coverage("run", folder=folder), "sorting")
         self.assertEqual((functions["main"]["calls"], functions["in_the_child"]["calls"], functions["tiny"]["calls"]), (1, 1, 41))
         # The child has an end of its own, and what its parent called is not what it has called.
         self.assertEqual([name for name, function in functions.items() if function["at_least"]], [])
-        child = next(name for name in sorted(os.listdir(os.path.join(into, "run")))
-                     if by_name(coverage(os.path.join("run", name), into=into), "sorting")["in_the_child"]["calls"])
-        alone = by_name(coverage(os.path.join("run", child), into=into), "sorting")
+        child = next(name for name in sorted(os.listdir(os.path.join(folder, "run")))
+                     if by_name(coverage(os.path.join("run", name), folder=folder), "sorting")["in_the_child"]["calls"])
+        alone = by_name(coverage(os.path.join("run", child), folder=folder), "sorting")
         self.assertEqual((alone["main"]["calls"], alone["tiny"]["calls"]), (0, 1))
 
 
     def test_children_of_vfork(self):
-        into = folder()
-        with open(os.path.join(into, "vforks.c"), "w", encoding="utf-8") as file:
-            file.write("""#define _GNU_SOURCE
+        folder = new_folder()
+        pathlib.Path(folder, "vforks.c").write_text("""#define _GNU_SOURCE
 #include <sys/wait.h>
 #include <unistd.h>
 static void in_the_child(void) { _exit(3); }
@@ -350,10 +339,10 @@ int main(int argc, char **argv) {
     }
 }
 """)
-        run("gcc", "-g", "-O0", "vforks.c", "-o", "vforks", folder=into)
+        run("gcc", "-g", "-O0", "vforks.c", "-o", "vforks", folder=folder)
         for arguments, words in (((), 0), (("a",), 1), (("a", "b"), 1)):
-            record("vforks.trace", "vforks", *arguments, into=into)
-            done = tracer("coverage", "vforks.trace", folder=into)
+            record("vforks.trace", "vforks", *arguments, folder=folder)
+            done = tracer("coverage", "vforks.trace", folder=folder)
             said = re.findall(r"calls made in (\d+) child(?:ren)? of vfork are not recorded", done.stderr)
             self.assertEqual(said, [str(len(arguments))] * words)
 
@@ -376,28 +365,26 @@ class Page(html.parser.HTMLParser):
 class Outputs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.into = folder()
-        compiled("shapes", "-O0", into=cls.into)
-        record("a.trace", "shapes", "square", into=cls.into)
-        cls.account = coverage("a.trace", into=cls.into)
+        cls.folder = compiled("shapes", "-O0")
+        record("a.trace", "shapes", "square", folder=cls.folder)
+        cls.account = coverage("a.trace", folder=cls.folder)
         cls.functions = own(cls.account, "shapes")
 
     def test_lcov(self):
-        tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.into)
+        tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.folder)
         placed = [f for f in self.functions if f["file"] and f["calls"] is not None]
         called = sum(f["calls"] > 0 for f in placed)
-        summary = run("lcov", "--summary", "out.info", folder=self.into)
+        summary = run("lcov", "--summary", "out.info", folder=self.folder)
         self.assertIn(f"({called} of {len(placed)} functions)", summary.stdout + summary.stderr)
-        run("genhtml", "--quiet", "--output-directory", "pages", "out.info", folder=self.into)
-        done = tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.into, status=2)
+        run("genhtml", "--quiet", "--output-directory", "pages", "out.info", folder=self.folder)
+        done = tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.folder, status=2)
         self.assertIn("--force", done.stderr)
-        tracer("coverage", "a.trace", "--lcov", "out.info", "--force", folder=self.into)
+        tracer("coverage", "a.trace", "--lcov", "out.info", "--force", folder=self.folder)
 
     def test_page(self):
-        tracer("coverage", "a.trace", "--html", "out.html", folder=self.into)
+        tracer("coverage", "a.trace", "--html", "out.html", folder=self.folder)
         page = Page()
-        with open(os.path.join(self.into, "out.html"), encoding="utf-8") as file:
-            text = file.read()
+        text = pathlib.Path(self.folder, "out.html").read_text(encoding="utf-8")
         page.feed(text)
         self.assertEqual(page.open, [])
         self.assertEqual(page.rows, sum(f["calls"] == 0 for f in self.functions))
@@ -406,12 +393,12 @@ class Outputs(unittest.TestCase):
         self.assertNotIn("{{", text)
 
     def test_tables(self):
-        text = tracer("coverage", "a.trace", "--top", "3", folder=self.into).stdout
+        text = tracer("coverage", "a.trace", "--top", "3", folder=self.folder).stdout
         rows = [line for line in text.splitlines() if line.endswith(" shapes")]
         self.assertEqual(int(rows[0].split()[0].replace(",", "")), sum(f["calls"] == 0 for f in self.functions))
         self.assertIn("By source file", text)
         self.assertIn("_start", text)
-        every = tracer("coverage", "a.trace", "--all", folder=self.into).stdout
+        every = tracer("coverage", "a.trace", "--all", folder=self.folder).stdout
         listed = every[every.index("All functions"):].splitlines()[2:]
         self.assertEqual(len(listed), len(self.functions))
 
@@ -425,12 +412,12 @@ class Outputs(unittest.TestCase):
         self.assertEqual({one["name"]: one["never_called_bytes"] for one in self.account["scopes"]}, bytes)
         names = by_name(self.account, "shapes")
         self.assertEqual([names[name]["scope"] for name in ("main", "shapes::sum", "shapes::Shape::Shape")], [None, "shapes", "shapes::Shape"])
-        text = tracer("coverage", "a.trace", folder=self.into).stdout
+        text = tracer("coverage", "a.trace", folder=self.folder).stdout
         rows = text[text.index("By class or namespace"):].split("\n\n")[0].splitlines()[2:]
         self.assertEqual([row.split("  ")[-1] for row in rows], [one["name"] for one in self.account["scopes"]][:len(rows)])
 
     def test_mistakes(self):
         for arguments, status, words in ((["none.trace"], 1, "none.trace"), (["a.trace", "--top", "-1"], 2, "--top")):
-            done = tracer("coverage", *arguments, folder=self.into, status=status)
+            done = tracer("coverage", *arguments, folder=self.folder, status=status)
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
             self.assertIn(words, done.stderr)
