@@ -1,7 +1,7 @@
 """Reads a plan file (docs/functions.md, plan_layout.h); shares no code with the tool."""
 import dataclasses
 import functools
-import os
+import pathlib
 import re
 import struct
 
@@ -14,8 +14,8 @@ SIGNED, RELOCATED_END = 1, 2
 
 def reasons():
     """Returns name → number of the reasons in Sources/Binaries/EntryPlan/Reason.swift."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Sources/Binaries/EntryPlan/Reason.swift")) as file:
-        listed = re.search(r"enum Reason: .*?\bcase (.*?)\n\n", file.read(), re.S)[1]
+    text = pathlib.Path(__file__).resolve().parents[2].joinpath("Sources/Binaries/EntryPlan/Reason.swift").read_text()
+    listed = re.search(r"enum Reason: .*?\bcase (.*?)\n\n", text, re.S)[1]
     return {name.strip(): number for number, name in enumerate(listed.split(","))}
 
 
@@ -61,8 +61,7 @@ class Function:
 
 
 def read(path):
-    with open(path, "rb") as file:
-        content = file.read()
+    content = pathlib.Path(path).read_bytes()
     (magic, version, _, byte_count, _, _, _, _, _, elf_machine, _, base, _, function_count, fixup_count, functions, fixups, data, data_count, names,
      names_count, keys, key_count, _) = HEADER.unpack_from(content)
     assert magic == int.from_bytes(b"plantrcr", "little") and version == 2 and byte_count == len(content)

@@ -14,6 +14,7 @@ import bisect
 import functools
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -69,22 +70,22 @@ def hostile(*options):
 def written(name, text):
     """Writes a file into a folder of its own."""
     path = os.path.join(new_folder(), name)
-    with open(path, "w") as file:
-        file.write(text)
+    pathlib.Path(path).write_text(text)
     return path
 
 
-x86 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="code of x86_64")
+def functions_of(path, *options):
+    """Returns the functions of a module's plan, as the tool prints them, by their names and aliases."""
+    found = json.loads(tracer("plan", path, "--json", *options).stdout)["functions"]
+    return {name: each for each in found for name in [each["name"], *each.get("aliases", [])]}
 
 
-@x86
-class Hostile(unittest.TestCase):
-    def check(self, path):
-        found = json.loads(tracer("plan", path, "--json").stdout)
-        functions = {name: each for each in found["functions"] for name in [each["name"], *each.get("aliases", [])]}
-        with open(f"{HERE}/subjects/hostile.S") as file:
-            expected = re.findall(r"^// expect (\S+) (\S+)(?: (.*))?$", file.read(), re.M)
-        self.assertGreater(len(expected), 30)
+class Expecting(unittest.TestCase):
+    def check(self, path, source, fewest):
+        """The source says of each function which tactic or reason must come out, of more than `fewest`."""
+        functions = functions_of(path)
+        expected = re.findall(r"^// expect (\S+) (\S+)(?: (.*))?$", pathlib.Path(HERE, "subjects", source).read_text(), re.M)
+        self.assertGreater(len(expected), fewest)
         for name, tactic, words in expected:
             with self.subTest(name):
                 self.assertIn(name, functions)
@@ -95,15 +96,20 @@ class Hostile(unittest.TestCase):
                     self.assertIsNone(functions[name]["reason"])
         return functions
 
+
+x86 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="code of x86_64")
+
+
+@x86
+class Hostile(Expecting):
     def test_each_function_has_its_tactic_or_reason(self):
-        functions = self.check(hostile())
+        functions = self.check(hostile(), "hostile.S", 30)
         self.assertIn("alias", functions)
         self.assertNotIn("ordinary.cold", functions)
         self.assertEqual([name for name in functions if name.startswith("0x")], [])  # the byte before `restorer` is no function
 
     def test_it_is_the_same_without_padding_between_segments(self):
-        path = hostile("-Wl,-z,noseparate-code")
-        self.check(path)
+        self.check(hostile("-Wl,-z,noseparate-code"), "hostile.S", 30)
 
     def test_a_stripped_module_has_them_by_their_frames(self):
         path = hostile()
@@ -118,8 +124,7 @@ class Hostile(unittest.TestCase):
     def test_traps_are_planned_when_asked_for(self):
         path = hostile()
         for options, tactic in ([], "none"), (["--traps"], "trap"):
-            found = json.loads(tracer("plan", path, "--json", *options).stdout)
-            self.assertEqual({each["name"]: each["tactic"] for each in found["functions"]}["tight"], tactic)
+            self.assertEqual(functions_of(path, *options)["tight"]["tactic"], tactic)
 
 
 class Callbacks(unittest.TestCase):
@@ -145,7 +150,7 @@ void v8::V8::SetReturnAddressLocationResolver(unsigned long (*given)(unsigned lo
         path = written("callbacks.cpp", self.SOURCE)
         module = path.replace(".cpp", ".so")
         subprocess.run(["g++", "-O1", "-shared", "-fPIC", "-Wl,-Bsymbolic", *options, "-o", module, path], check=True, timeout=LIMIT)
-        found = json.loads(tracer("plan", module, "--json").stdout)["functions"]
+        found = functions_of(module).values()
         return {name: next(each["reason"] for each in found if name in each["name"]) for name in ("called_back", "gets", "other")}
 
     def test_they_are_left_alone_unless_v8_asks_where_their_return_address_is(self):
@@ -156,7 +161,7 @@ void v8::V8::SetReturnAddressLocationResolver(unsigned long (*given)(unsigned lo
         self.assertEqual(set(self.reasons("-DANSWERED").values()), {None})
 
 
-class Links(unittest.TestCase):
+class Links(Expecting):
     """Uses of x30 by functions of aarch64."""
 
     def test_who_reads_it_is_left_alone_and_who_only_uses_the_register_is_not(self):
@@ -164,14 +169,7 @@ class Links(unittest.TestCase):
             self.skipTest("no aarch64-linux-gnu-gcc")
         path = os.path.join(new_folder(), "links.so")
         subprocess.run(["aarch64-linux-gnu-gcc", "-o", path, "-shared", "-nostdlib", f"{HERE}/subjects/links.S"], check=True, timeout=LIMIT)
-        found = {each["name"]: each for each in json.loads(tracer("plan", path, "--json").stdout)["functions"]}
-        with open(f"{HERE}/subjects/links.S") as file:
-            expected = re.findall(r"^// expect (\S+) (\S+)(?: (.*))?$", file.read(), re.M)
-        self.assertGreater(len(expected), 10)
-        for name, tactic, words in expected:
-            with self.subTest(name):
-                self.assertEqual(found[name]["tactic"], tactic, found[name]["reason"])
-                self.assertIn(words, found[name]["reason"] or "")
+        self.check(path, "links.S", 10)
 
 
 class Code:
@@ -267,8 +265,7 @@ def apply_library(compiler):
 
 def entered(counts):
     """How many of the patched functions have been."""
-    with open(counts) as file:
-        return int(file.read().rstrip("\0").split()[1])
+    return int(pathlib.Path(counts).read_text().rstrip("\0").split()[1])
 
 
 def outcome(command, **options):
@@ -304,8 +301,7 @@ class TestApplied:
         git = ["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run(["git", "init", "-q", folder], check=True)
         for n in range(5):
-            with open(f"{folder}/file{n}", "w") as file:
-                file.write("line\n" * n * 100)
+            pathlib.Path(folder, f"file{n}").write_text("line\n" * n * 100)
             subprocess.run([*git, "add", "."], check=True)
             subprocess.run([*git, "commit", "-qm", f"commit {n}"], check=True, env=dict(os.environ, **environment))
         for arguments in ["log", "-p", "--stat"], ["status"], ["diff", "HEAD~3"], ["blame", "file4"]:
@@ -431,8 +427,7 @@ class Origins(unittest.TestCase):
         path = libraries()["libc.so.6"]
         _, functions, _ = plan(path)
         code, kinds = Code(path), {"same": 0, "mapped": 0, "copied": 0, "call": 0}
-        with open(path, "rb") as file:
-            content = file.read()  # in its text, addresses are file offsets
+        content = pathlib.Path(path).read_bytes()  # in its text, addresses are file offsets
         for each in functions:
             if each.tactic == "none" or not each.relocated:
                 continue
@@ -474,8 +469,7 @@ class Names(unittest.TestCase):
         return path
 
     def functions(self, path):
-        found = json.loads(tracer("plan", path, "--no-cache", "--json").stdout)["functions"]
-        return {each["name"]: each["address"] for each in found}
+        return {each["name"]: each["address"] for each in functions_of(path, "--no-cache").values()}
 
     def test_of_the_symbol_table_and_of_frames_alone(self):
         path = self.module()
@@ -557,15 +551,13 @@ class Command(unittest.TestCase):
         before = os.stat(file).st_ino
         self.assertEqual(tracer("plan", path, "--all", cache=cache).stdout, first)
         self.assertEqual(os.stat(file).st_ino, before)  # read, not made
-        with open(file, "rb") as opened:
-            content = opened.read()
+        content = pathlib.Path(file).read_bytes()
         for damage in content[:-8], content[:40] + b"\xff" + content[41:], content[:300] + b"\xff" * 8 + content[308:], b"", content + b"\0" * 8:
             os.unlink(file)
             with open(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as opened:
                 opened.write(damage)
             self.assertEqual(tracer("plan", path, "--all", cache=cache).stdout, first)
-            with open(file, "rb") as opened:
-                self.assertEqual(opened.read(), content)
+            self.assertEqual(pathlib.Path(file).read_bytes(), content)
         # One that others may write to is not believed; nor is a link followed.
         os.chmod(file, 0o666)
         before = os.stat(file).st_ino
