@@ -1,17 +1,14 @@
 """The arrows between folders of the sources: scripts/arrows finds one that points up, and nothing else, in folders made for the
 purpose; in the sources it finds none."""
-import importlib.machinery
-import importlib.util
 import pathlib
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.dont_write_bytecode = True
-loader = importlib.machinery.SourceFileLoader("arrows", str(ROOT / "scripts" / "arrows"))
-arrows = importlib.util.module_from_spec(importlib.util.spec_from_loader("arrows", loader))
-loader.exec_module(arrows)
+import once
+from script_modules import load
+
+ROOT = pathlib.Path(once.ROOT)
+arrows = load("scripts/arrows")
 
 ORDER = """
     .

@@ -1,17 +1,13 @@
 """scripts/comments finds comments that begin as fragments, and nothing else; in this project it finds none."""
-import importlib.machinery
-import importlib.util
-import pathlib
+import os
 import subprocess
-import sys
 
 import pytest
+from once import ROOT
+from script_modules import load
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.dont_write_bytecode = True
-loader = importlib.machinery.SourceFileLoader("comments", str(ROOT / "scripts" / "comments"))
-comments = importlib.util.module_from_spec(importlib.util.spec_from_loader("comments", loader))
-loader.exec_module(comments)
+SCRIPT = os.path.join(ROOT, "scripts/comments")
+comments = load(SCRIPT)
 
 FOUND = {
     "a.swift": ["/// Of a thread.\nlet a = 1\n", "let a = 1 // its name\nlet b = 2 // of a thread\n", "let a = 1 // of a thread\n", "// A paragraph goes on, and then\n// That of another begins.\n", 'let a = "//" // By whom.\n'],
@@ -39,11 +35,11 @@ def test_what_has_a_subject_or_is_no_comment_passes(path, text):
 
 
 def test_no_comment_of_this_project_begins_as_a_fragment():
-    done = subprocess.run([str(ROOT / "scripts/comments")], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([SCRIPT], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stdout[-4000:] + done.stderr
 
 
 def test_one_that_does_is_named_with_its_line(tmp_path):
     (tmp_path / "a.swift").write_text("let a = 1\n/// Of a thread.\n")
-    done = subprocess.run([str(ROOT / "scripts/comments"), str(tmp_path / "a.swift")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([SCRIPT, str(tmp_path / "a.swift")], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, f"{tmp_path}/a.swift:2: /// Of a thread.\n")

@@ -1,12 +1,11 @@
 """Checks the commands and options in documents against those that the tool and the scripts accept."""
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
 import shlex
 import subprocess
-import sys
+
+from script_modules import load
 
 INLINE = re.compile(r"`+([^`\n]+)`+")
 OPTION = re.compile(r"--?[a-zA-Z][\w-]*")
@@ -194,15 +193,3 @@ def wrong_in_bench(root, document):
         found += [(number, f"scripts/bench has no row {row!r}") for row in shown if row not in rows]
         found += [(number, f"the table lacks the row {row!r} of scripts/bench") for row in rows if row not in shown]
     return found + [(0, f"has no table with the heading {heading}") for heading in expected]
-
-
-def load(path):
-    """A script as a module."""
-    loader = importlib.machinery.SourceFileLoader(os.path.basename(path), path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = writes
-    return module

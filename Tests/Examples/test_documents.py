@@ -1,15 +1,11 @@
 """Each document shows output that is really printed, and names things that exist, as scripts/examples checks."""
 import os
-import sys
 
 import pytest
+from once import ROOT
+from script_modules import load
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
-from options import load
-
-examples = load(os.path.join(ROOT, "scripts/examples"))
+examples = load("scripts/examples")
 
 
 @pytest.mark.parametrize("path", examples.every())

@@ -9,16 +9,14 @@ import functools
 import json
 import os
 import re
-import sqlite3
 import statistics
 import subprocess
 import sys
 
 import pytest
+from launch_history import emptied, insert
+from recorded_programs import ROOT, tracer
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-TOOL = os.path.join(ROOT, ".build/release/tracer")
 VENV = os.environ.get("TRACER_FLEET_VENV") or os.path.expanduser("~/.cache/tracer/fleet")
 STAGES = ["launch", "exec → loader", "constructors of libraries", "main → ready"]
 
@@ -68,11 +66,7 @@ def statements(database):
 
 def make_history(path):
     """An empty database from the tool itself, then series of two builds on three machines, and cold ones beside them."""
-    subprocess.run([TOOL, "launch", "-n", "1", "--warm-up", "0", "--untraced-every", "1", "--history", path, "--", "/bin/true"],
-                   cwd=os.path.dirname(path), check=True, stdout=subprocess.DEVNULL, timeout=300)
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA foreign_keys = ON")
-    database.execute("DELETE FROM series")
+    database = emptied(path)
     rows = []
     number = 0
     for build, commit, day, factor in [("b1", "aaaa", 1, 1.0), ("b2", "bbbb", 2, 1.5)]:
@@ -80,15 +74,14 @@ def make_history(path):
             for settings in ["", "--cold"]:
                 number += 1
                 time = datetime.datetime(2026, 1, day, number % 24, tzinfo=datetime.timezone.utc).timestamp()
-                database.execute(
-                    "INSERT INTO series (id, time, host, machine, program, command, build, revision, settings, ready, runs, disturbed,"
-                    " libraries, relocations, minor_faults, major_faults, overhead_ns) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                    (number, time, host, "Xeon, \"big\"", "app", "./app --serve", build, commit, settings, "first listen", 20, 0, 3, 100, 5, 0,
-                     None if host == "carl" else 1e5))
+                insert(database, "series", id=number, time=time, host=host, machine="Xeon, \"big\"", program="app", command="./app --serve",
+                       build=build, revision=commit, settings=settings, ready="first listen", runs=20, disturbed=0, libraries=3, relocations=100,
+                       minor_faults=5, major_faults=0, overhead_ns=None if host == "carl" else 1e5)
                 for position, stage in enumerate(STAGES):
                     grows = factor if stage in ("launch", "main → ready") else 1.0
                     p50 = 1e6 * (position + 1) * grows * (3 if settings else 1) + 1000 * number
-                    database.execute("INSERT INTO stage (series, position, name, p50_ns, p90_ns, p95_ns, spread_ns) VALUES (?,?,?,?,?,?,?)", (number, position, stage, p50, p50 * 1.1, p50 * 1.2, p50 * 0.1))
+                    insert(database, "stage", series=number, position=position, name=stage, p50_ns=p50, p90_ns=p50 * 1.1, p95_ns=p50 * 1.2,
+                           spread_ns=p50 * 0.1)
                     rows.append(dict(build=build, host=host, settings=settings, stage=stage, p50=p50, p95=p50 * 1.2))
     database.commit()
     return rows
@@ -116,8 +109,8 @@ def test_statements(name, tmp_path):
         pytest.skip(f"pip cannot install chdb and duckdb into {VENV} (no network?)")
     rows = make_history(os.path.join(tmp_path, "history.sqlite"))
     for format in ("ndjson", "csv"):
-        with open(tmp_path / f"startup.{format}", "w", encoding="utf-8") as out:
-            subprocess.run([TOOL, "history", "export", "--history", "history.sqlite", "--format", format], cwd=tmp_path, check=True, stdout=out, timeout=300)
+        exported = tracer("history", "export", "--history", "history.sqlite", "--format", format, folder=tmp_path).stdout
+        (tmp_path / f"startup.{format}").write_text(exported, encoding="utf-8")
     done = subprocess.run([python, "-c", ASK[name]], cwd=tmp_path, input=json.dumps(statements(name)), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)

@@ -6,17 +6,14 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
-import tempfile
 import unittest
 
 from kernel_account import kernel_reports
+from recorded_programs import ROOT, new_folder, run, tracer
+from script_modules import load
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-TOOL = os.path.join(ROOT, ".build/release/tracer")
 SCHEMAS = os.path.join(ROOT, "docs/schemas")
-LIMIT = 300  # seconds, of a program
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
 
 
@@ -65,29 +62,21 @@ def named(of):
 class Outputs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="tracer-json-")
-        cls.seen = {}
-        cls.environment = {**os.environ, "TRACER_CACHE": "off", "XDG_DATA_HOME": cls.folder, "XDG_STATE_HOME": cls.folder, "HOME": cls.folder}
-        subprocess.run(["g++", "-std=c++17", "-O1", "-g", "-pthread", "-Wno-deprecated", "-I", os.path.join(ROOT, "CSupport/include"),
-                        os.path.join(HERE, "program.cc"), os.path.join(ROOT, "Sources/Program/CTracerAPI/tracer_startup.c"), "-o", "program", "-ldl"], cwd=cls.folder, check=True, timeout=LIMIT)
+        cls.folder = new_folder()
+        run("g++", "-std=c++17", "-O1", "-g", "-pthread", "-Wno-deprecated", "-I", os.path.join(ROOT, "CSupport/include"), "-o", "program",
+            os.path.join(HERE, "program.cc"), os.path.join(ROOT, "Sources/Program/CTracerAPI/tracer_startup.c"), "-ldl", folder=cls.folder)
         cls.tool("record", "--quiet", "--no-children", "-o", "one.trace", "--", "./program")
         cls.tool("record", "--quiet", "--no-children", "-o", "filtered.trace", "--min-ms", "0.001", "--max-depth", "2", "--max-size", "1M", "--", "./program")
         cls.tool("record", "--quiet", "-o", "run", "--", "./program")
         cls.tool("record", "--quiet", "--call-sites", "-o", "sites", "--", "./program")
 
     @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.folder, ignore_errors=True)
+    def tool(cls, *arguments, status=0):
+        return tracer(*arguments, folder=cls.folder, status=status, TRACER_CACHE="off", XDG_DATA_HOME=cls.folder, XDG_STATE_HOME=cls.folder,
+                      HOME=cls.folder).stdout
 
-    @classmethod
-    def tool(cls, *arguments, statuses=(0,)):
-        done = subprocess.run([TOOL, *arguments], cwd=cls.folder, env=cls.environment, capture_output=True, text=True, timeout=LIMIT)
-        if done.returncode not in statuses:
-            raise AssertionError(f"tracer {' '.join(arguments)}: status {done.returncode}: {done.stderr[-400:]}")
-        return done.stdout
-
-    def check(self, name, *arguments, statuses=(0,), by_line=False):
-        text = self.tool(*arguments, statuses=statuses)
+    def check(self, name, *arguments, status=0, by_line=False):
+        text = self.tool(*arguments, status=status)
         values = [json.loads(line) for line in text.splitlines()] if by_line else [json.loads(text)]
         self.assertTrue(values)
         for value in values:
@@ -263,7 +252,7 @@ class Outputs(unittest.TestCase):
         self.check("launch", "launch", "-n", "2", "--vs", "./program", "--json", "--", "/bin/true")
         self.check("history", "history", "--json")
         self.tool("baseline", "-n", "2", "-o", "baseline.json", "--", "./program")
-        self.check("check", "check", "-n", "3", "baseline.json", "--format", "json", "--", "./program", statuses=(0, 1))
+        self.check("check", "check", "-n", "3", "baseline.json", "--format", "json", "--", "./program", status=(0, 1))
 
 
 class Schemas(unittest.TestCase):
@@ -281,15 +270,8 @@ class Schemas(unittest.TestCase):
                 self.assertIn(f"`tracer {name}", text, f"{path.name} has --json")
 
     def test_files_are_what_the_tool_prints(self):
-        def printed(*name):
-            return subprocess.run([TOOL, "schema", *name], capture_output=True, text=True, check=True, timeout=LIMIT).stdout
-
-        names = printed().split()
-        self.assertEqual(sorted(os.listdir(SCHEMAS)), sorted(name + ".json" for name in names))
-        for name in names:
-            with self.subTest(name):
-                text = pathlib.Path(SCHEMAS, name + ".json").read_text(encoding="utf-8")
-                self.assertEqual(text, printed(name), "read the differences, then run scripts/schemas --update")
+        schemas = load("scripts/schemas")
+        self.assertEqual(schemas.complaints(schemas.texts()), [])
 
     def test_schemas_say_no_more_than_is_checked(self):
         for name in os.listdir(SCHEMAS):

@@ -1,14 +1,7 @@
 """messages.txt has every message, so that a changed message shows in a diff."""
-import importlib.machinery
-import importlib.util
-import pathlib
-import sys
+from script_modules import load
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.dont_write_bytecode = True
-loader = importlib.machinery.SourceFileLoader("messages", str(ROOT / "scripts/messages"))
-messages = importlib.util.module_from_spec(importlib.util.spec_from_loader("messages", loader))
-loader.exec_module(messages)
+messages = load("scripts/messages")
 
 
 def test_texts_are_those_of_messages_txt():

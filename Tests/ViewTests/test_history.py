@@ -4,36 +4,24 @@ import json
 import os
 import pathlib
 import re
-import sqlite3
-import subprocess
-import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
-from browser import LIMIT, BrowserTest  # noqa: E402
+from browser import BrowserTest
+from launch_history import emptied, insert
+from recorded_programs import new_folder, tracer
 
-TOOL = os.path.join(ROOT, ".build/release/tracer")
 COUNT, SLOWER, FASTER = 24, 14, 20
 
 
 def make_history(path):
     """Makes series of one command, warm and cold, and of another; in the first series the constructors become slower and main faster."""
-    subprocess.run([TOOL, "launch", "-n", "1", "--warm-up", "0", "--untraced-every", "0", "--history", path, "--", "/bin/true"],
-                   check=True, stdout=subprocess.DEVNULL, timeout=LIMIT)
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA foreign_keys = ON")
-    database.execute("DELETE FROM series")
+    database = emptied(path)
     number = 0
     for command, settings, count, scale in [("./app --serve", "", COUNT, 1), ("./app --serve", "--cold", 3, 5), ("./other <b>", "", 1, 2000)]:
         for i in range(count):
             number += 1
-            database.execute(
-                "INSERT INTO series (id, time, host, machine, program, command, build, revision, settings, ready, runs, disturbed, libraries,"
-                " relocations, minor_faults, major_faults, overhead_ns) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (number, 1.76e9 + i * 90000, "anna", "Xeon", command.split()[0][2:], command, f"b{i}", f"{i:02d}c0ffee1234", settings,
-                 "first listen", 30, i % 3, 12, 3000, 500, 0, 1e5))
+            insert(database, "series", id=number, time=1.76e9 + i * 90000, host="anna", machine="Xeon", program=command.split()[0][2:],
+                   command=command, build=f"b{i}", revision=f"{i:02d}c0ffee1234", settings=settings, ready="first listen", runs=30,
+                   disturbed=i % 3, libraries=12, relocations=3000, minor_faults=500, major_faults=0, overhead_ns=1e5)
             wiggle = 1 + (i * 7 % 5 - 2) / 200
             stages = [("exec → loader", 0.6), ("map and relocate libraries", 2.2), ("constructors of libraries", 3.4 if i >= SLOWER else 1.1),
                       ("constructors of the executable", 0.01), ("main → ready", 6.0 if i >= FASTER else 8.0)]
@@ -41,8 +29,8 @@ def make_history(path):
             for position, (name, p50) in enumerate([("launch", sum(ns for _, ns in stages))] + stages):
                 # Thirty launches, of which the fastest and the slowest are twenty percent apart: more than the series wiggle.
                 launches = ",".join(str(round(p50 * (0.9 + 0.2 * (n * 11 % 30) / 29))) for n in range(30))
-                database.execute("INSERT INTO stage (series, position, name, p50_ns, p90_ns, p95_ns, spread_ns, values_ns) VALUES (?,?,?,?,?,?,?,?)",
-                                 (number, position, name, p50, p50 * 1.1, p50 * (1.2 + i % 4 / 20), p50 * 0.05, launches))
+                insert(database, "stage", series=number, position=position, name=name, p50_ns=p50, p90_ns=p50 * 1.1,
+                       p95_ns=p50 * (1.2 + i % 4 / 20), spread_ns=p50 * 0.05, values_ns=launches)
     database.commit()
 
 
@@ -51,10 +39,10 @@ class HistoryTest(BrowserTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="tracer-history-")
+        cls.folder = new_folder()
         cls.database, cls.page = os.path.join(cls.folder, "h.sqlite"), os.path.join(cls.folder, "trend.html")
         make_history(cls.database)
-        subprocess.run([TOOL, "history", "--history", cls.database, "--html", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        tracer("history", "--history", cls.database, "--html", cls.page)
         super().setUpClass()
 
     def setUp(self):

@@ -8,44 +8,37 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
-import tempfile
 import unittest
 import urllib.error
 import urllib.request
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from browser import LIMIT, BrowserTest  # noqa: E402
-from kernel_account import kernel_reports  # noqa: E402
+from browser import LIMIT, BrowserTest
+from kernel_account import kernel_reports
+from recorded_programs import ROOT, TOOL, figures, new_folder, preloaded, run, tracer
 
-TOOL = os.path.join(ROOT, ".build/release/tracer")
-AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
+HERE = os.path.dirname(os.path.abspath(__file__))
 DROPPED = 120  # its offset in the header: docs/format.md
 
 
 def program(folder):
     """Builds work.c; returns the path of the program."""
     for output, options in (("libwork.so", ["-shared", "-fPIC", "-DLIBRARY"]), ("work", ["-L.", "-lwork", "-Wl,-rpath,$ORIGIN"])):
-        subprocess.run(["gcc", "-O1", "-g", "-pthread", os.path.join(HERE, "work.c"), "-o", output, *options], cwd=folder, check=True, timeout=LIMIT)
+        run("gcc", "-O1", "-g", "-pthread", os.path.join(HERE, "work.c"), "-o", output, *options, folder=folder)
     return os.path.join(folder, "work")
-
-
-def record(folder, *command):
-    trace = os.path.join(folder, "run.trace")
-    subprocess.run(command, env={**os.environ, "LD_PRELOAD": AGENT, "TRACER_OUT": trace, "TRACER_CHILDREN": "0"}, check=True,
-                   stdout=subprocess.DEVNULL, timeout=LIMIT)
-    return trace
 
 
 class PageTest(BrowserTest):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="tracer-view-")
+        cls.folder = new_folder()
         cls.page = os.path.join(cls.folder, "page.html")
         cls.make()
         super().setUpClass()
+
+    @classmethod
+    def record_work(cls, *arguments, name="run"):
+        """Returns a trace of work.c."""
+        return preloaded(os.path.join(cls.folder, name + ".trace"), program(cls.folder), *arguments)
 
     def open(self, hash=""):
         self.browser.open(self.page, hash)
@@ -75,9 +68,9 @@ class PageTest(BrowserTest):
 class ViewTest(PageTest):
     @classmethod
     def make(cls):
-        cls.trace = record(cls.folder, program(cls.folder))
-        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
-        cls.report = json.loads(subprocess.run([TOOL, "report", "--json", cls.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
+        cls.trace = cls.record_work()
+        tracer("view", cls.trace, "-o", cls.page)
+        cls.report = figures("report", cls.trace)
 
     def test_page_is_one_file_without_links(self):
         html = pathlib.Path(self.page).read_text(encoding="utf-8")
@@ -188,21 +181,18 @@ class ViewTest(PageTest):
         data = data.replace(name, b"</script><b>x&\"")
         pathlib.Path(hostile).write_bytes(data)
         page = hostile + ".html"
-        subprocess.run([TOOL, "view", hostile, "-o", page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        tracer("view", hostile, "-o", page)
         self.browser.open(page, "#table")
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('b').length - document.querySelectorAll('#flame-details b').length"), 0)
         self.assertIn("</script><b>", " ".join(self.browser.evaluate("DATA.functions.map(f => f[0])")))
 
     def test_what_is_there_is_not_overwritten_unasked(self):
-        done = subprocess.run([TOOL, "view", self.trace, "-o", self.page], capture_output=True, text=True, timeout=LIMIT)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--force", done.stderr)
+        self.assertIn("--force", tracer("view", self.trace, "-o", self.page, status=2).stderr)
 
     def test_a_folder_that_is_not_there_is_told_in_the_systems_words(self):
         path = os.path.join(self.folder, "nowhere", "page.html")
-        done = subprocess.run([TOOL, "view", self.trace, "-o", path], capture_output=True, text=True, timeout=LIMIT)
-        self.assertEqual((done.returncode, done.stderr), (1, f"tracer: cannot create {path}: No such file or directory\n"))
-
+        done = tracer("view", self.trace, "-o", path, status=1)
+        self.assertEqual(done.stderr, f"tracer: cannot create {path}: No such file or directory\n")
 
     def drag(self, x, y, to, shift=False):
         for kind, at, buttons in (("mousePressed", x, 1), ("mouseMoved", (x + to) / 2, 1), ("mouseMoved", to, 1), ("mouseReleased", to, 0)):
@@ -332,7 +322,7 @@ class ViewTest(PageTest):
         struct.pack_into("<Q", data, DROPPED, 128085)
         pathlib.Path(lossy).write_bytes(data)
         page = lossy + ".html"
-        subprocess.run([TOOL, "view", lossy, "-o", page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        tracer("view", lossy, "-o", page)
         for hash in ("", "#timeline", "#table", "#around"):
             self.browser.open(page, hash)
             self.assertEqual(self.text("#losses"), "Not in this trace: 128,085 calls dropped")
@@ -368,8 +358,8 @@ class ServedTest(Served, PageTest):
     """The page of `tracer view --serve`: it asks for what it does not have."""
     @classmethod
     def record(cls):
-        cls.trace = record(cls.folder, program(cls.folder))
-        cls.report = json.loads(subprocess.run([TOOL, "report", "--json", cls.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
+        cls.trace = cls.record_work()
+        cls.report = figures("report", cls.trace)
 
     def status(self, address, method="GET", **fields):
         try:
@@ -431,8 +421,8 @@ class RunTest(PageTest):
     def make(cls):
         program(cls.folder)
         cls.run_of = os.path.join(cls.folder, "tracer.sh.1")
-        subprocess.run([TOOL, "record", "--quiet", "-o", cls.run_of, "--", "sh", "-c", "./work 1 2; ./work; exit 0"], check=True, timeout=LIMIT, cwd=cls.folder)
-        subprocess.run([TOOL, "view", cls.run_of, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        tracer("record", "--quiet", "-o", cls.run_of, "--", "sh", "-c", "./work 1 2; ./work; exit 0", folder=cls.folder)
+        tracer("view", cls.run_of, "-o", cls.page)
 
     def test_processes_lie_where_they_were_with_the_stages_of_their_starts(self):
         self.open("#timeline")
@@ -448,16 +438,9 @@ class DiffTest(PageTest):
     """One page of two traces: more is pressed after, and less is parsed."""
     @classmethod
     def make(cls):
-        cls.program = program(cls.folder)
-        cls.sides = [cls.record_of("before", "1", "12"), cls.record_of("after", "8", "2")]
-        subprocess.run([TOOL, "diff", *cls.sides, "--html", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
-        cls.diff = json.loads(subprocess.run([TOOL, "diff", *cls.sides, "--json"], check=True, capture_output=True, timeout=LIMIT).stdout)
-
-    @classmethod
-    def record_of(cls, name, *arguments):
-        folder = os.path.join(cls.folder, name)
-        os.mkdir(folder)
-        return record(folder, cls.program, *arguments)
+        cls.sides = [cls.record_work("1", "12", name="before"), cls.record_work("8", "2", name="after")]
+        tracer("diff", *cls.sides, "--html", cls.page)
+        cls.diff = figures("diff", *cls.sides)
 
     def place_of(self, colour):
         """Returns the point in the window where the flame graph is strongest in this colour, and how strong. Searches frames below the
@@ -522,7 +505,7 @@ class DiffTest(PageTest):
     def test_of_sets_of_runs_what_lies_within_the_noise_is_grey_and_says_so(self):
         page = os.path.join(self.folder, "sets.html")
         arguments = [f"--{side}={path}" for side, path in (("before", self.sides[0]), ("before", self.sides[1]), ("after", self.sides[1]), ("after", self.sides[0]))]
-        subprocess.run([TOOL, "diff", *arguments, "--html", page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        tracer("diff", *arguments, "--html", page)
         self.browser.open(page)
         self.browser.settle()
         for colour in ("red", "blue"):
@@ -532,9 +515,7 @@ class DiffTest(PageTest):
         self.assertIn("within the noise", self.text("#flame-details"))
 
     def test_what_is_there_is_not_overwritten_unasked(self):
-        done = subprocess.run([TOOL, "diff", *self.sides, "--html", self.page], capture_output=True, text=True, timeout=LIMIT)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--force", done.stderr)
+        self.assertIn("--force", tracer("diff", *self.sides, "--html", self.page, status=2).stderr)
 
 
 class OwnFunctions(PageTest):
@@ -543,11 +524,10 @@ class OwnFunctions(PageTest):
     @classmethod
     def make(cls):
         program = os.path.join(cls.folder, "render")
-        subprocess.run(["g++", "-O2", "-g", "-std=c++17", "-pthread", os.path.join(HERE, "render.cpp"), "-o", program], check=True, timeout=LIMIT)
+        run("g++", "-O2", "-g", "-std=c++17", "-pthread", os.path.join(HERE, "render.cpp"), "-o", program)
         cls.trace = os.path.join(cls.folder, "render.trace")
-        subprocess.run([TOOL, "record", "-o", cls.trace, "--cache", "--functions", "*", "--", program], check=True, capture_output=True, timeout=LIMIT,
-                       env={**os.environ, "XDG_CACHE_HOME": os.path.join(cls.folder, "cache")})
-        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        tracer("record", "-o", cls.trace, "--functions", "*", "--", program)
+        tracer("view", cls.trace, "-o", cls.page)
 
     def test_own_functions_are_in_graph_and_table(self):
         self.open()
@@ -573,21 +553,17 @@ class StatesTest(PageTest):
     @classmethod
     def make(cls):
         cls.record()
-        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        tracer("view", cls.trace, "-o", cls.page)
 
     @classmethod
     def record(cls):
         program = os.path.join(cls.folder, "waits")
-        subprocess.run(["gcc", "-O1", "-g", "-pthread", "-o", program, os.path.join(ROOT, "Tests/EndToEnd/subjects/part_waits.c")], check=True, timeout=LIMIT)
+        run("gcc", "-O1", "-g", "-pthread", "-o", program, os.path.join(ROOT, "Tests/EndToEnd/subjects/part_waits.c"))
         cls.trace = os.path.join(cls.folder, "waits.trace")
-        done = subprocess.run([TOOL, "record", "--quiet", "--sample", "--exclude", "clock_gettime", "-o", cls.trace, "--", program], cwd=cls.folder,
-                              check=True, capture_output=True, text=True, timeout=LIMIT)
+        done = tracer("record", "--quiet", "--sample", "--exclude", "clock_gettime", "-o", cls.trace, "--", program, folder=cls.folder)
         lines = [line.split() for line in done.stdout.splitlines()]
         # Case → the thread that waited, the address it waited for, and the thread it waited for.
         cls.cases = {name: (int(tid), address, int(other)) for name, tid, _, address, other in lines}
-
-    def json(self, command):
-        return json.loads(subprocess.run([TOOL, command, "--json", self.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
 
     def canvas(self):
         """The pixels of the timeline, as rows of numbers."""
@@ -604,7 +580,7 @@ class StatesTest(PageTest):
             self.assertIn(kind, legend)
         rows = self.canvas()
         colours = [pixel for row in rows for pixel in row]
-        waits, whole = self.json("waits")["waits"], self.browser.evaluate("DATA.duration")
+        waits, whole = figures("waits", self.trace)["waits"], self.browser.evaluate("DATA.duration")
         for kind in ("lock", "condition", "pipe", "sleep"):
             # On a busy machine all else takes longer. A lane is some pixels high, and what is shorter than a pixel need not be seen.
             longest = max(wait["duration_ns"] for wait in waits if wait["kind"] == kind)
@@ -626,7 +602,7 @@ class StatesTest(PageTest):
         found = self.hovered("condition ", f"pthread_cond_wait({address})")
         self.assertRegex(found[2], rf"\nwoken by pthread_cond_signal of waits/{other}, ran .* after it")
         # The same is said by tracer waits.
-        printed = subprocess.run([TOOL, "waits", "--top", "0", self.trace], check=True, capture_output=True, text=True, timeout=LIMIT).stdout
+        printed = tracer("waits", "--top", "0", self.trace).stdout
         for line in found[2].splitlines()[1:]:
             self.assertTrue(line in printed or line.startswith("one of "), line)
 
@@ -673,12 +649,12 @@ class StatesTest(PageTest):
         self.assertTrue(self.text("#samples-of").startswith(f"{in_time} sample"), f"{in_time}: {self.text('#samples-of')}")
         self.browser.evaluate("document.getElementById('samples-all').click()")
         self.browser.settle()
-        self.assertTrue(self.text("#samples-of").startswith(f"{self.json('samples')['samples']:,} sample"))
+        self.assertTrue(self.text("#samples-of").startswith(f"{figures('samples', self.trace)['samples']:,} sample"))
 
     def test_samples_have_the_shares_that_tracer_samples_has(self):
         self.open("#samples")
         self.picture("samples")
-        reported = self.json("samples")
+        reported = figures("samples", self.trace)
         tree = self.browser.evaluate("DATA.samples")
         functions = self.browser.evaluate("DATA.functions")
         own = [0] * len(tree["depth"])
