@@ -15,25 +15,22 @@ import functools
 import http.client
 import json
 import os
+import pathlib
 import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 from kernel_account import kernel_reports
-from recorded_programs import ROOT, TOOL, scratch
+from recorded_programs import PYTHON, ROOT, TOOL, new_folder, preloaded, run, scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(ROOT, "Tests/EndToEnd"))
 import tracefile
 
-AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
-GENERATE = os.path.join(ROOT, ".build/release/generate-trace")
-PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 PERFETTO = os.environ.get("PERFETTO_QUERY", os.path.join(ROOT, "../shared/tools/perfetto-query"))
 LIMIT = 600  # seconds, on a machine that has other things to do
 FORMATS = ["perfetto", "chrome", "speedscope", "folded", "pprof", "callgrind", "csv"]
@@ -53,16 +50,23 @@ def figures(command, trace):
 @functools.cache
 def compiled(name, *options):
     program = os.path.join(scratch(), name)
-    subprocess.run(["gcc", "-O1", "-pthread", *options, "-o", program, os.path.join(HERE, name + ".c")], check=True, timeout=LIMIT)
+    run("gcc", "-O1", "-pthread", *options, "-o", program, os.path.join(HERE, name + ".c"))
     return program
 
 
-def recorded(name, *command):
-    """The agent alone records it, without what the kernel reports."""
-    path = os.path.join(scratch(), name + ".trace")
-    environment = dict(os.environ, LD_PRELOAD=AGENT, TRACER_OUT=path, TRACER_CHILDREN="0")
-    subprocess.run(command, env=environment, check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
-    return path
+def named(name):
+    return os.path.join(scratch(), name)
+
+
+def generated(name, *size):
+    run(os.path.join(ROOT, ".build/release/generate-trace"), named(name), *size)
+    return named(name)
+
+
+def recorded(name, command, *arguments, options=("--no-children",)):
+    """With what the kernel reports where it does."""
+    tracer("record", "--quiet", "--force", *options, "-o", named(name), "--", command, *arguments)
+    return named(name)
 
 
 class AllTraces:
@@ -70,21 +74,19 @@ class AllTraces:
 
     @functools.cached_property
     def synthetic(self):
-        path = os.path.join(scratch(), "synthetic.trace")
-        subprocess.run([GENERATE, path, "4", "4", "3"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
-        return path
+        return generated("synthetic.trace", "4", "4", "3")
 
     @functools.cached_property
     def threads(self):
-        return recorded("threads", compiled("threads"))
+        return preloaded(named("threads.trace"), compiled("threads"))
 
     @functools.cached_property
     def python(self):
-        return recorded("python", PYTHON, "-c", "import json; print(len(json.dumps(list(range(500)))))")
+        return preloaded(named("python.trace"), PYTHON, "-c", "import json; print(len(json.dumps(list(range(500)))))")
 
     @functools.cached_property
     def git(self):
-        return recorded("git", "git", "--version")
+        return preloaded(named("git.trace"), "git", "--version")
 
     @property
     def real(self):
@@ -92,28 +94,23 @@ class AllTraces:
 
     @functools.cached_property
     def marked(self):
-        return recorded("marked", compiled("marked", "-I", os.path.join(ROOT, "CSupport/include"), os.path.join(ROOT, "Sources/Program/CTracerAPI/tracer_startup.c")))
+        runner = os.path.join(ROOT, "Sources/Program/CTracerAPI/tracer_startup.c")
+        return preloaded(named("marked.trace"), compiled("marked", "-I", os.path.join(ROOT, "CSupport/include"), runner))
 
     @functools.cached_property
     def switched(self):
-        """It is the program of the threads, with what the kernel reports where it does."""
-        path = os.path.join(scratch(), "switched.trace")
-        tracer("record", "--quiet", "--force", "--no-children", "-o", path, "--", compiled("threads"))
-        return path
+        return recorded("switched.trace", compiled("threads"))
 
     @functools.cached_property
     def waiting(self):
         """A thread waits for a lock and is let go on; there are samples."""
-        path = os.path.join(scratch(), "waiting.trace")
-        tracer("record", "--quiet", "--force", "--no-children", "--sample", "-o", path, "--", compiled("waiting"))
-        return path
+        return recorded("waiting.trace", compiled("waiting"), options=("--no-children", "--sample"))
 
     @functools.cached_property
     def feeding(self):
         """A process waits for a pipe that its child writes to, and for the child: as long as the recorder needs to look at who waits."""
         for milliseconds in ("100", "1000", "10000", "60000"):
-            path = os.path.join(scratch(), f"feeding.{milliseconds}.run")
-            tracer("record", "--quiet", "--force", "-o", path, "--", compiled("feeding"), milliseconds)
+            path = recorded(f"feeding.{milliseconds}.run", compiled("feeding"), milliseconds, options=())
             if {"pipe", "child"} <= {wait["kind"] for wait in figures("waits", path)["waits"]}:
                 break
         return path
@@ -144,7 +141,7 @@ class ExportTest(unittest.TestCase):
     maxDiff = 2000
 
     def setUp(self):
-        self.directory = tempfile.mkdtemp(dir=scratch())
+        self.directory = new_folder()
         self.addCleanup(shutil.rmtree, self.directory, True)
 
     def export(self, format, *traces, options=()):
@@ -282,9 +279,8 @@ class Perfetto(ExportTest):
         self.assertIn(report["pid"], {row["tid"] for row in slices})
         self.assertEqual({row["tid"] for row in slices + states} & others, set())
 
+    @unittest.skipUnless(kernel_reports(), "the kernel does not report samples here")
     def test_samples_have_the_stacks_and_the_shares_of_tracer_samples(self):
-        if not kernel_reports():
-            self.skipTest("the kernel does not report samples here")
         report = figures("samples", Traces.waiting)
         self.assertGreater(report["samples"], 0)
         leaves, threads, wrong = self.query(
@@ -299,9 +295,8 @@ class Perfetto(ExportTest):
         self.assertEqual({(row["name"], row["module"].removeprefix("/")): row["n"] for row in leaves}, {key: count for key, count in own.items() if count})
         self.assertEqual({row["tid"]: row["n"] for row in threads}, {thread["tid"]: thread["samples"] for thread in report["threads"]})
 
+    @unittest.skipUnless(kernel_reports(), "the kernel does not report switches here")
     def test_waits_have_a_lane_and_an_arrow_from_the_waker(self):
-        if not kernel_reports():
-            self.skipTest("the kernel does not report switches here")
         waits = json.loads(tracer("waits", "--json", "--top", "0", Traces.waiting).stdout)["waits"]
         lanes, arrows, wrong = self.query(
             self.export("perfetto", Traces.waiting),
@@ -322,9 +317,8 @@ class Perfetto(ExportTest):
             self.assertTrue(row["act"].startswith("wakes ") and row["woken"].startswith("woken by "), row)
             self.assertTrue(row["ts"] <= row["at"] < row["ts"] + row["ns"], row)
 
+    @unittest.skipUnless(kernel_reports(), "the kernel does not report switches here")
     def test_an_arrow_leads_from_another_process_that_wrote_or_ended(self):
-        if not kernel_reports():
-            self.skipTest("the kernel does not report switches here")
         arrows, wrong = self.query(
             self.export("perfetto", Traces.feeding),
             """select wait.name as kind, waits.upid as waits, acts.upid as acts, source.ts as at, wait.ts as ts, wait.dur as ns from flow
@@ -367,8 +361,7 @@ class Perfetto(ExportTest):
 
 class Chrome(ExportTest):
     def figures(self, path):
-        with open(path) as file:
-            events = json.load(file)["traceEvents"]
+        events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
         def nanoseconds(microseconds):
             return round(microseconds * 1000)
         found = collections.defaultdict(lambda: [0, 0])
@@ -416,8 +409,7 @@ class Chrome(ExportTest):
                 self.assertAgree(self.figures(self.export("chrome", trace)), trace, 1)
 
     def test_marks_are_instants_in_the_spans_they_were_made_in(self):
-        with open(self.export("chrome", Traces.marked)) as file:
-            events = json.load(file)["traceEvents"]
+        events = json.loads(pathlib.Path(self.export("chrome", Traces.marked)).read_text())["traceEvents"]
         found, open_spans = [], []
         for event in sorted((event for event in events if "ts" in event and event.get("cat") != "tracer"), key=lambda event: event["ts"]):
             if event["ph"] == "B":
@@ -435,8 +427,7 @@ class Speedscope(ExportTest):
     def figures(self, path):
         """Checks the file against https://www.speedscope.app/file-format-schema.json and what its importer demands:
         events in order of time, each C for the frame that was opened last."""
-        with open(path) as file:
-            whole = json.load(file)
+        whole = json.loads(pathlib.Path(path).read_text())
         self.assertEqual(whole["$schema"], "https://www.speedscope.app/file-format-schema.json")
         self.assertLessEqual(set(whole), {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"})
         self.assertEqual(set(whole["shared"]), {"frames"})
@@ -488,8 +479,7 @@ class Speedscope(ExportTest):
                 self.assertEqual(found, self.endings(trace))
 
     def test_marks_are_frames_of_no_length_in_the_spans_they_were_made_in(self):
-        with open(self.export("speedscope", Traces.marked)) as file:
-            whole = json.load(file)
+        whole = json.loads(pathlib.Path(self.export("speedscope", Traces.marked)).read_text())
         names = [frame["name"] for frame in whole["shared"]["frames"]]
         found, stack = [], []
         for event in whole["profiles"][0]["events"]:
@@ -686,17 +676,14 @@ class Output(ExportTest):
 
     def test_what_exists_is_kept_without_force(self):
         for name in ["out", "link"]:
-            with open(self.path(), "w") as file:
-                file.write("mine")
+            pathlib.Path(self.path()).write_text("mine")
             if name == "link" and not os.path.islink(self.path("link")):
                 os.symlink("out", self.path("link"))
             error = self.refused(Traces.git, "--format", "csv", "-o", self.path(name), status=2, saying="exists.*--force")
             self.assertEqual(len(error.stderr.splitlines()), 1)
-            with open(self.path()) as file:
-                self.assertEqual(file.read(), "mine")
+            self.assertEqual(pathlib.Path(self.path()).read_text(), "mine")
             tracer("export", Traces.git, "--format", "csv", "-o", self.path(name), "--force")
-            with open(self.path()) as file:
-                self.assertTrue(file.read().startswith("process,"))
+            self.assertTrue(pathlib.Path(self.path()).read_text().startswith("process,"))
         self.assertTrue(os.path.islink(self.path("link")))
         self.assertEqual(sorted(os.listdir(self.directory)), ["link", "out"])
 
@@ -723,16 +710,13 @@ class Output(ExportTest):
             with self.subTest(format):
                 self.refused(Traces.synthetic, "--format", format, "-o", self.path(), status=1, saying="cannot write .*File too large", preexec_fn=limit)
                 self.assertEqual(os.listdir(self.directory), [])
-        with open(self.path(), "w") as file:
-            file.write("mine")
+        pathlib.Path(self.path()).write_text("mine")
         self.refused(Traces.synthetic, "--format", "csv", "-o", self.path(), "--force", status=1, saying="cannot write", preexec_fn=limit)
         self.assertEqual(os.listdir(self.directory), ["out"])
-        with open(self.path()) as file:
-            self.assertEqual(file.read(), "mine")
+        self.assertEqual(pathlib.Path(self.path()).read_text(), "mine")
 
     def test_ctrl_c_leaves_nothing(self):
-        large = os.path.join(scratch(), "large.trace")
-        subprocess.run([GENERATE, large, "64", "1", "0"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+        large = generated("large.trace", "64", "1", "0")
         # A shell without job control starts what is in the background with the signal ignored, and that is inherited.
         process = subprocess.Popen([TOOL, "export", large, "--format", "chrome", "-o", self.path()], stderr=subprocess.DEVNULL,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -767,8 +751,7 @@ class Output(ExportTest):
 
     def test_of_a_cut_trace_the_good_part_is_exported_and_the_rest_is_said(self):
         cut = self.path("cut.trace")
-        with open(Traces.synthetic, "rb") as file, open(cut, "wb") as shorter:
-            shorter.write(file.read()[:2_500_000])
+        pathlib.Path(cut).write_bytes(pathlib.Path(Traces.synthetic).read_bytes()[:2_500_000])
         for format in FORMATS:
             with self.subTest(format):
                 ended = tracer("export", cut, "--format", format, "-o", self.path(format), status=1)
@@ -800,8 +783,7 @@ class Open(ExportTest):
 
     def test_the_viewer_may_fetch_the_trace_and_nobody_else(self):
         process, port, path = self.serve()
-        with open(self.export("perfetto", Traces.git), "rb") as file:
-            expected = file.read()
+        expected = pathlib.Path(self.export("perfetto", Traces.git)).read_bytes()
         for _ in range(2):
             response, body = self.ask(port, "GET", path, Origin="https://ui.perfetto.dev")
             self.assertEqual((response.status, body), (200, expected))
