@@ -4,6 +4,7 @@ The tool is copied beside a libtracer.so that does nothing, so that these tests 
 plays the agent where a trace file is needed. No test waits by sleeping: programs say when they are ready.
 """
 import os
+import pathlib
 import platform
 import pty
 import re
@@ -19,11 +20,9 @@ import time
 import unittest
 
 from kernel_account import kernel_reports, refusing
+from recorded_programs import LIMIT, PYTHON, ROOT
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-LIMIT = 300  # seconds, on a machine that has other things to do; nothing here takes two by itself
 
 # Counts a signal, says "ready", and on each line of input says how often it came; ends at the end of input.
 COUNTER = """
@@ -41,11 +40,7 @@ for line in sys.stdin:
 
 
 def setUpModule():
-    global SCRATCH, TOOL, FAKE, IGNORED
-    # A shell without job control starts what is to run beside it with these ignored, and nohup does; the tests send them.
-    IGNORED = [number for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_IGN]
-    for number in IGNORED:
-        signal.signal(number, signal.SIG_DFL)
+    global SCRATCH, TOOL, FAKE
     SCRATCH = tempfile.mkdtemp(prefix="record-tests-")
     TOOL = os.path.join(SCRATCH, "bin", "tracer")
     os.mkdir(os.path.dirname(TOOL))
@@ -60,8 +55,6 @@ AGENT = [os.path.join(ROOT, "CSupport/version_note.c"), "-I" + os.path.join(ROOT
 
 def tearDownModule():
     shutil.rmtree(SCRATCH)
-    for number in IGNORED:
-        signal.signal(number, signal.SIG_IGN)
 
 
 def build(name, source, *options):
@@ -81,8 +74,9 @@ class RecordTest(unittest.TestCase):
         self.addCleanup(signal.alarm, 0)
 
     def record(self, *arguments, **options):
+        """With `status` it must end so."""
         options.setdefault("cwd", self.directory)
-        data = options.pop("input", None)
+        data, status = options.pop("input", None), options.pop("status", None)
         # A group of its own in our session, so that a test that hangs can be ended with all that it started (and not a
         # session: the kernel does not stop the processes of an orphaned group).
         process = subprocess.Popen([TOOL, "record", *arguments], stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
@@ -92,6 +86,8 @@ class RecordTest(unittest.TestCase):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
+        if status is not None:
+            self.assertEqual(process.returncode, status, err)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def write(self, name, content, mode=0o755):
@@ -298,8 +294,7 @@ class Refusals(RecordTest):
         self.refused(126, "the interpreter of", script)
 
     def test_other_programs_the_agent_cannot_live_in(self):
-        with open("/bin/true", "rb") as file:
-            image = bytearray(file.read())
+        image = bytearray(pathlib.Path("/bin/true").read_bytes())
         other = bytearray(image)
         other[18:20] = struct.pack("<H", 183 if image[18] == 62 else 62)
         self.refused(126, "another CPU architecture", self.write("other", other))
@@ -543,21 +538,15 @@ class Preparation(RecordTest):
         return os.stat(os.path.join(self.directory, name)).st_size
 
     def test_file_is_prepared_ahead_and_cut_to_what_was_used(self):
-        done = self.record("-o", "t", FAKE, "file", "await", str(1 << 20), "take", "65536", "close")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.record("-o", "t", FAKE, "file", "await", str(1 << 20), "take", "65536", "close", status=0)
         self.assertEqual(self.size("t"), 4096 + 32768)
-        with open(os.path.join(self.directory, "t"), "rb") as file:
-            content = file.read()
+        content = pathlib.Path(self.directory, "t").read_bytes()
         self.assertEqual(content[4096 + 128:], b"\x77" * (32768 - 128))
         self.assertEqual(struct.unpack_from("<Q", content, 96), (len(content),))  # next_offset
         self.assertIn(b"/t", done.stderr)
 
     def test_lead_follows_the_program(self):
-        steps = []
-        for _ in range(40):
-            steps += ["await", str(1 << 20), "take", str(1 << 20)]
-        done = self.record("-o", "t", FAKE, "file", *steps)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("-o", "t", FAKE, "file", *["await", str(1 << 20), "take", str(1 << 20)] * 40, status=0)
         self.assertEqual(self.size("t"), 4096 + 39 * (1 << 20) + (1 << 19))  # open, so cut at its last word
 
     def test_killed_program_leaves_what_it_wrote(self):
@@ -567,14 +556,12 @@ class Preparation(RecordTest):
         self.assertEqual(self.size(name), 4096 + 32768)
 
     def test_new_image_of_the_process_is_prepared_too(self):
-        done = self.record("-o", "t.%e", FAKE, "file", "await", "4096", "take", "8192", "exec", "file", "await", str(1 << 20), "take", "16384")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("-o", "t.%e", FAKE, *f"file await 4096 take 8192 exec file await {1 << 20} take 16384".split(), status=0)
         self.assertEqual([(name, self.size(name)) for name in self.files()], [("t.fake_agent", 8192), ("t.image2", 4096 + 8192)])
 
     def test_file_of_another_process_is_not_touched(self):
         """A daemon that outlives the program keeps its file whole: it may be writing."""
-        done = self.record("-o", "t.%p", "sh", "-c", f"{FAKE} file take 65536")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("-o", "t.%p", "sh", "-c", f"{FAKE} file take 65536", status=0)
         [name] = self.files()
         self.assertEqual(self.size(name), 4096 + 65536)
 
@@ -582,8 +569,7 @@ class Preparation(RecordTest):
         self.write("t.old", b"TRACER\x1a\n" + b"\1" + bytes(1 << 20), 0o644)
         self.write("t.dir", b"x", 0o600)
         os.mkfifo(os.path.join(self.directory, "t.fifo"))
-        done = self.record("-o", "t.%p", FAKE, "file", "await", "4096")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("-o", "t.%p", FAKE, "file", "await", "4096", status=0)
         self.assertEqual(self.size("t.old"), 9 + (1 << 20))
 
 
@@ -592,8 +578,7 @@ class KernelRecords:
 
     def __init__(self, path):
         self.path = path
-        with open(path, "rb") as file:
-            content = file.read()
+        content = pathlib.Path(path).read_bytes()
         self.kernel, self.tasks, self.switches, self.waits, self.faults = None, [], [], [], []
         at = 4096
         while at + 128 <= len(content):
@@ -642,8 +627,7 @@ class States(RecordTest):
     @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_switches_of_the_program_are_in_its_trace(self):
         os.mkfifo(os.path.join(self.directory, "p"))
-        done = self.record("-o", "t", "sh", "-c", f"sleep 0.1 > p & exec {FAKE} here file read p take 4096 close")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("-o", "t", "sh", "-c", f"sleep 0.1 > p & exec {FAKE} here file read p take 4096 close", status=0)
         recorded = self.recorded("t")
         self.assertEqual(recorded.kernel["granted"] & 3, 3)
         self.assertEqual((recorded.kernel["error"], recorded.kernel["lost"]), (0, 0))
@@ -657,13 +641,11 @@ class States(RecordTest):
         self.assertTrue(all((one == 1) != (other == 1) for one, other in zip(kinds, kinds[1:])), kinds)  # in and out alternately
         size = os.stat(recorded.path).st_size
         self.assertEqual(recorded.end, size)
-        with open(recorded.path, "rb") as file:
-            self.assertEqual(struct.unpack_from("<Q", file.read(104), 96), (size,))  # next_offset
+        self.assertEqual(struct.unpack_from("<Q", pathlib.Path(recorded.path).read_bytes(), 96), (size,))  # next_offset
 
     @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_each_image_and_each_process_has_its_own(self):
-        done = self.record("-o", "t.%p.%e", "sh", "-c", f"{FAKE} here file exec here file; exec {FAKE} here file")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("-o", "t.%p.%e", "sh", "-c", f"{FAKE} here file exec here file; exec {FAKE} here file", status=0)
         names = sorted(os.listdir(self.directory))
         self.assertEqual(sorted(name.rsplit(".", 1)[1] for name in names), ["fake_agent", "fake_agent", "image2"])
         for name in names:
@@ -678,8 +660,7 @@ class States(RecordTest):
         read = {"x86_64": 0, "aarch64": 63}[platform.machine()]
         for seconds in (0.1, 1, 10): # the recorder may itself wait for a CPU
             os.mkfifo(os.path.join(self.directory, "p"))
-            done = self.record("-o", f"t{seconds}", "sh", "-c", f"sleep {seconds} > p & exec {FAKE} here file read p")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.record("-o", f"t{seconds}", "sh", "-c", f"sleep {seconds} > p & exec {FAKE} here file read p", status=0)
             found = {(number, obj) for _, number, _, obj in self.recorded(f"t{seconds}").waits}
             os.remove(os.path.join(self.directory, "p"))
             if found:
@@ -689,8 +670,7 @@ class States(RecordTest):
     @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_minor_faults_are_in_it_on_request(self):
         for option, least in (("--states", 0), ("--minor-faults", 500)):
-            done = self.record(option, "-o", "t" + option, FAKE, "here", "touch", "500", "file")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.record(option, "-o", "t" + option, FAKE, "here", "touch", "500", "file", status=0)
             recorded = self.recorded("t" + option)
             minor = [fault for fault in recorded.faults if fault[0] == 2]
             self.assertGreaterEqual(len(minor), least)
@@ -702,8 +682,7 @@ class States(RecordTest):
         for number, (words, period) in enumerate([
                 (["--sample=5000", "-o", "t0"], 200_000), (["-o", "t1", "--sample=5000", "--"], 200_000), (["--sample", "4000", "-o", "t2"], 250_000),
                 (["--sample", "-o", "t3"], 1_000_000), (["-o", "t4", "--sample", "--"], 1_000_000), (["-o", "t5", "--sample"], 1_000_000)]):
-            done = self.record(*words, FAKE, "here", "file")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.record(*words, FAKE, "here", "file", status=0)
             self.assertEqual(self.recorded(f"t{number}").kernel["period"], period, words)
 
     def test_a_program_behind_sample_has_its_own_options(self):
@@ -719,8 +698,7 @@ class States(RecordTest):
         self.assertIn(b"--minor-faults needs --states", done.stderr)
 
     def test_it_can_be_turned_off(self):
-        done = self.record("--no-states", "-o", "t", FAKE, "here", "file")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("--no-states", "-o", "t", FAKE, "here", "file", status=0)
         self.assertIsNone(self.recorded("t").kernel)
 
     def test_where_it_is_refused_the_trace_says_so_and_all_else_works(self):
@@ -737,8 +715,7 @@ class States(RecordTest):
 
     @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_of_what_is_granted_nothing_is_said(self):
-        done = self.record("-o", "t", FAKE, "here", "file")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.record("-o", "t", FAKE, "here", "file", status=0)
         self.assertNotIn("granted", done.stderr.decode())
 
     def test_the_program_sees_nothing_of_it(self):
@@ -754,16 +731,14 @@ class OneThing(RecordTest):
         return sorted(os.listdir(self.directory))
 
     def test_one_process_leaves_one_file_prepared_ahead(self):
-        done = self.record("--no-states", FAKE, "file", "await", str(1 << 20), "take", "65536", "close")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.record("--no-states", FAKE, "file", "await", str(1 << 20), "take", "65536", "close", status=0)
         [name] = self.there()
         self.assertRegex(name, r"^tracer\.fake_agent\.\d+\.trace$")
         self.assertEqual(os.stat(os.path.join(self.directory, name)).st_size, 4096 + 32768)
         self.assertIn(name.encode(), done.stderr)
 
     def test_several_processes_leave_one_directory(self):
-        done = self.record("sh", "-c", f"{FAKE} file take 65536; {FAKE} file take 65536")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.record("sh", "-c", f"{FAKE} file take 65536; {FAKE} file take 65536", status=0)
         [name] = self.there()
         self.assertRegex(name, r"^tracer\.sh\.\d+$")
         self.assertEqual(len(os.listdir(os.path.join(self.directory, name))), 2)
@@ -771,12 +746,10 @@ class OneThing(RecordTest):
     @unittest.skipUnless([int(part) for part in re.findall(r"\d+", platform.release())[:2]] >= [6, 15], "PIDFD_GET_INFO came with Linux 6.15")
     def test_the_ends_of_all_processes_are_known(self):
         one = f"{FAKE} here file watched"
-        done = self.record("-o", "t.%p", "sh", "-c", f"{one} exit 3; {one} kill; {one} exit 0; {one} exit 7")
-        self.assertEqual(done.returncode, 7, done.stderr)
+        self.record("-o", "t.%p", "sh", "-c", f"{one} exit 3; {one} kill; {one} exit 0; {one} exit 7", status=7)
         ends = []
         for name in self.there():
-            with open(os.path.join(self.directory, name), "rb") as file:
-                ends.append(struct.unpack_from("<Q", file.read(4096), 168)[0])
+            ends.append(struct.unpack_from("<Q", pathlib.Path(self.directory, name).read_bytes(), 168)[0])
         self.assertEqual(sorted(end - (1 << 32) for end in ends), [0, 3, 7, 137])
 
     def test_what_records_nothing_leaves_nothing(self):
@@ -785,15 +758,14 @@ class OneThing(RecordTest):
 
     def test_a_program_that_cannot_be_started_leaves_nothing(self):
         self.write("broken", b"\x7fELF" + bytes(60))
-        self.assertEqual(self.record("./broken").returncode, 126)
-        self.assertEqual(self.record("-o", "wanted", "./broken").returncode, 126)
+        self.record("./broken", status=126)
+        self.record("-o", "wanted", "./broken", status=126)
         self.assertEqual(self.there(), ["broken"])
 
     def test_a_directory_is_its_users_alone(self):
         os.chmod(self.directory, 0o1777)
         for output in ([], ["-o", "wanted"]):
-            done = self.record(*output, "sh", "-c", f"{FAKE} file; {FAKE} file")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.record(*output, "sh", "-c", f"{FAKE} file; {FAKE} file", status=0)
             [name] = self.there()
             self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.directory, name)).st_mode), 0o700)
             shutil.rmtree(os.path.join(self.directory, name))
@@ -804,8 +776,7 @@ class OneThing(RecordTest):
             before = self.contents()
             self.refused(2, "wanted.trace exists: overwrite it with --force", "-o", "wanted.trace", "sh", "-c", script)
             self.assertEqual(self.contents(), before)
-            done = self.record("--force", "-o", "wanted.trace", "sh", "-c", script)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.record("--force", "-o", "wanted.trace", "sh", "-c", script, status=0)
             self.assertEqual(self.there(), ["wanted.trace"])
             self.assertNotEqual(self.contents(), before)
             self.assertEqual(self.record("--force", "-o", "wanted.trace", FAKE, "here", "file").returncode, 0)
@@ -828,7 +799,6 @@ class OneThing(RecordTest):
     def test_percent_signs_of_the_directory_are_no_placeholders(self):
         where = os.path.join(self.directory, "a%p%%e")
         os.mkdir(where)
-        done = self.record("sh", "-c", f"{FAKE} file; {FAKE} file; echo $TRACER_OUT", cwd=where)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.record("sh", "-c", f"{FAKE} file; {FAKE} file; echo $TRACER_OUT", cwd=where, status=0)
         self.assertRegex(done.stdout.decode(), r"/a%%p%%%%e/tracer\.sh\.\d+/%e\.%p\.trace$")
 
