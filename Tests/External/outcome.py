@@ -44,10 +44,7 @@ class Outcome:
             {key: value for key, value in (("name", r.name), ("verdict", r.verdict), ("bare", r.bare), ("traced", r.traced), ("reason", r.reason), ("agent said", r.said),
                                            ("detail", r.detail if r.verdict in (DIFFERS, FAILS_BARE) else "")) if value} for r in suite["results"]]}
             for name, suite in self.suites.items()}}
-        part = self.path + ".part"
-        with open(part, "w") as file:
-            json.dump(content, file, indent=1)
-        os.replace(part, self.path)
+        store(content, self.path)
 
     def load(self, path):
         """Adds the suites that a file has, in place of those of the same name."""
@@ -100,6 +97,25 @@ class Outcome:
         if skipped:
             lines += ["", "Not run:", "", *skipped]
         return "\n".join(lines) + "\n"
+
+
+def store(content, path):
+    """Writes JSON; who reads it meanwhile has the old or the new."""
+    with open(path + ".part", "w") as file:
+        json.dump(content, file, indent=1)
+    os.replace(path + ".part", path)
+
+
+def finished(outcome, given, interrupted, changes=""):
+    """Writes and prints the tables. Returns the status of the command."""
+    text = outcome.markdown()
+    if given.markdown:
+        with open(given.markdown, "w") as file:
+            file.write(text)
+    print("\n" + text + changes + f"\nevery outcome: {given.results}")
+    if interrupted:
+        return 130
+    return 1 if outcome.different() or not outcome.compared() else 0
 
 
 def cell(text):

@@ -6,6 +6,7 @@ import subprocess
 
 import sources
 import tracefile  # in Tests/EndToEnd
+from traces import recorded_functions  # in Tests/Compatibility
 
 LOOKED_AT = 3  # traces of each program of one run: a test can start it a thousand times
 
@@ -42,7 +43,7 @@ class Plans:
             trace = tracefile.Trace(path)
         except (tracefile.Damaged, OSError):
             return set()  # its process was killed as it began
-        self.recorded = max(self.recorded, recorded_functions(self.tool, path))
+        self.recorded = max(self.recorded, recorded_functions(path, self.tool))
         return {module.path for module in trace.modules.values()}
 
     def make(self, modules, user):
@@ -62,9 +63,3 @@ def chosen(folder):
         except OSError:
             pass  # its process is just ending
     return [path for found in sizes.values() for _, path in sorted(found, reverse=True)[:LOOKED_AT]]
-
-
-def recorded_functions(tool, path):
-    done = subprocess.run([tool, "info", path], capture_output=True, text=True, timeout=600)
-    found = re.search(r"([\d,]+) of [\d,]+ functions recorded", done.stdout)
-    return int(found[1].replace(",", "")) if found else 0

@@ -27,7 +27,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 import runs
 import suites as modules
-from outcome import Outcome, line
+from outcome import Outcome, finished, line
 from sources import Directory, printed
 from trial import SAME, SKIPPED, Unavailable, judge
 import packages  # in Tests/Compatibility
@@ -44,17 +44,12 @@ def options(arguments):
     parser.add_argument("--only", action="append", metavar="SUITE", help="this suite; may be given again")
     parser.add_argument("--filter", metavar="REGEX", default="", help="tests whose SUITE: NAME matches")
     parser.add_argument("--functions", action="store_true", help="record every function of every module, too")
-    parser.add_argument("--tool", default=os.path.join(ROOT, ".build/release/tracer"), metavar="FILE", help="what makes plans (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="name the suites, what they need, and with --filter or --only their tests; run nothing")
     parser.add_argument("--install", action="store_true", help="install the packages that are missing")
     parser.add_argument("--commit", metavar="NAME", help="what the agent is called in the results (default: this checkout's commit)")
-    parser.add_argument("--results", default=os.path.join(ROOT, ".build/external.json"), metavar="FILE", help="every outcome as JSON (default: %(default)s)")
-    parser.add_argument("--markdown", metavar="FILE", help="the tables for docs/compatibility.md; default: they end what is printed")
     parser.add_argument("--stored", action="append", metavar="FILE", help="run nothing: the tables of these results; given again, of all of them")
     parser.add_argument("--against", metavar="FILE", help="say what has changed since these results, of another agent")
-    parser.add_argument("--verbose", action="store_true", help="a line for every test, not only for those that are not the same")
-    parser.add_argument("--keep", action="store_true", help="keep the folder of the last test")
-    runs.add_places(parser)
+    runs.add_options(parser, "external", "docs/compatibility.md")
     return parser.parse_args(arguments)
 
 
@@ -195,17 +190,8 @@ def loaded(paths):
 
 
 def finish(outcome, given, interrupted=False):
-    text = outcome.markdown()
-    if given.markdown:
-        with open(given.markdown, "w") as file:
-            file.write(text)
-    print("\n" + text, end="")
-    if given.against:
-        print("\n" + "\n".join(outcome.changes(loaded([given.against]))))
-    print(f"\nevery outcome: {given.results}")
-    if interrupted:
-        return 130
-    return 1 if outcome.different() or not outcome.compared() else 0
+    changes = "\n" + "\n".join(outcome.changes(loaded([given.against]))) + "\n" if given.against else ""
+    return finished(outcome, given, interrupted, changes)
 
 
 def interrupt(*_):

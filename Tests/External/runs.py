@@ -15,8 +15,8 @@ import uuid
 import zlib
 from dataclasses import dataclass
 
-for folder in ("Compatibility", "EndToEnd"):
-    sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), folder))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path += [os.path.join(ROOT, "Tests", folder) for folder in ("Compatibility", "EndToEnd")]
 import execution
 import normal
 import plans
@@ -29,14 +29,19 @@ MOST_LEARNING = 3  # times that a run is made again for modules that it loads on
 RECORDING = {"TRACER_MODE": "ring", "TRACER_MAXSIZE": "8M"}
 
 
-def add_places(parser):
-    """Options of each command that runs what others wrote: the agent, and where things lie."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+def add_options(parser, name, document):
+    """Options of each command that runs what others wrote: the agent, where things lie, what is shown and kept."""
+    release = os.path.join(ROOT, ".build/release")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for option, standard, kind, what in (("--agent", os.path.join(root, ".build/release/libtracer.so"), "FILE", "the agent"),
+    for option, standard, kind, what in (("--agent", os.path.join(release, "libtracer.so"), "FILE", "the agent"),
+                                         ("--tool", os.path.join(release, "tracer"), "FILE", "what makes plans"),
+                                         ("--results", os.path.join(ROOT, f".build/{name}.json"), "FILE", "every outcome as JSON"),
                                          ("--cache", os.path.join(cache, "tracer/external"), "DIRECTORY", "where suites are unpacked and built"),
                                          ("--scratch", "/tmp", "DIRECTORY", "where tests run and traces are written")):
         parser.add_argument(option, default=standard, metavar=kind, help=what + " (default: %(default)s)")
+    parser.add_argument("--markdown", metavar="FILE", help=f"the tables for {document}; default: they end what is printed")
+    parser.add_argument("--verbose", action="store_true", help="a line for every test, not only for those that are not the same")
+    parser.add_argument("--keep", action="store_true", help="keep the folder of the last test")
 
 
 @dataclass

@@ -1,7 +1,4 @@
 """Tests of frameworks that write a line for each case."""
-import os
-import shutil
-
 from trial import Test
 
 # The reader of the lines is started without the agent, after the test: it is not under test.
@@ -10,7 +7,4 @@ READ = '"$@" > {tmp}/said; status=$?; cat {tmp}/said; env -u LD_PRELOAD /usr/bin
 
 def test(directory, kind, name, command, **more):
     """The kind says what its lines look like: see said_cases.py."""
-    script = os.path.join(directory.readable, "said_cases.py")
-    shutil.copy(directory.program("said_cases.py"), script)
-    os.chmod(script, 0o644)
-    return Test(name, ["sh", "-c", READ % (script, kind), "sh", *command], cases=True, **more)
+    return Test(name, ["sh", "-c", READ % (directory.readable_program("said_cases.py"), kind), "sh", *command], cases=True, **more)

@@ -1,7 +1,9 @@
 """The cache in which suites are built, each with its version, and Debian's source packages in it."""
+import concurrent.futures
 import glob
 import hashlib
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -23,8 +25,7 @@ class Directory:
         # A suite is made from its recipe and from programs of ours.
         key = hashlib.sha256()
         for path in [sys.modules[suite.tests.__module__].__file__, *sorted(glob.glob(os.path.join(PROGRAMS, suite.programs)) if suite.programs else [])]:
-            with open(path, "rb") as file:
-                key.update(path.encode() + file.read())
+            key.update(path.encode() + pathlib.Path(path).read_bytes())
         self.key = key.hexdigest()[:12]
         self.folder = os.path.join(cache, suite.name)
 
@@ -35,8 +36,7 @@ class Directory:
         stamp = os.path.join(self.folder, "built")
         made_of = f"{self.source_version} {self.key}\n"
         if self.suite.source:
-            unpacked = os.path.join(self.folder, "source")
-            self.source = unpacked
+            self.source = os.path.join(self.folder, "source")
         if content(stamp) == made_of:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -47,8 +47,7 @@ class Directory:
             self.run(["dpkg-source", "--no-check", "-x", archive, self.source], where=self.folder)
         if self.suite.build:
             self.suite.build(self)
-        with open(stamp, "w") as file:
-            file.write(made_of)
+        pathlib.Path(stamp).write_text(made_of)
 
     def run(self, command, where="", environment=None, timeout=1800):
         """A step of building; what it writes is the log."""
@@ -66,14 +65,17 @@ class Directory:
     def program(self, *names):
         return os.path.join(PROGRAMS, *names)
 
+    def readable_program(self, name):
+        """Returns a copy of a program that any user can read."""
+        path = os.path.join(self.readable, name)
+        shutil.copy(self.program(name), path)
+        os.chmod(path, 0o644)
+        return path
+
 
 def content(path):
     """"" of a file that is not there."""
-    try:
-        with open(path) as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
+    return pathlib.Path(path).read_text() if os.path.exists(path) else ""
 
 
 def clean():
@@ -81,8 +83,21 @@ def clean():
     return {**{k: v for k, v in os.environ.items() if not k.startswith(("LD_", "TRACER_", "MAKE", "MFLAGS", "PYTHON", "CFLAGS", "LDFLAGS"))}, "LC_ALL": "C.UTF-8"}
 
 
-def printed(*command, where=None):
-    done = subprocess.run(command, capture_output=True, text=True, cwd=where, env=clean(), stdin=subprocess.DEVNULL, timeout=120)
+def compiled(commands, where):
+    """Runs compilers beside each other. Returns what each has said if it failed, or "", in their order."""
+    def said(command):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=where, env=clean(), stdin=subprocess.DEVNULL, timeout=300)
+        except subprocess.TimeoutExpired:
+            return "the compiler does not end"
+        return done.stderr.strip() or f"status {done.returncode}" if done.returncode else ""
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(said, commands))
+
+
+def printed(*command):
+    done = subprocess.run(command, capture_output=True, text=True, env=clean(), stdin=subprocess.DEVNULL, timeout=120)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -139,8 +154,7 @@ def fetched(name, cache, say):
         else:
             errors = re.findall(r"^[EW]: (.*)", got.stderr + said, re.M)
             raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else got.stderr.strip()[-200:]}")
-        with open(done, "w"):
-            pass
+        pathlib.Path(done).touch()
     archive = glob.glob(folder + "/*.dsc")[0]
     return os.path.basename(archive).removesuffix(".dsc").partition("_")[2], archive
 

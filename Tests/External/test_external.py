@@ -53,9 +53,8 @@ def is_gone(pid):
     deadline = time.monotonic() + 60  # if it is not killed, it takes longer to end
     while time.monotonic() < deadline:
         try:
-            with open(f"/proc/{pid}/stat") as file:
-                if file.read().rpartition(")")[2].split()[0] in "ZX":
-                    return True
+            if pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
         except (FileNotFoundError, ProcessLookupError):
             return True
         time.sleep(0.01)
@@ -108,8 +107,7 @@ class Runs(unittest.TestCase):
         with contextlib.redirect_stdout(out):
             status = run.main(["--agent", self.agent, "--commit", "made-up", "--cache", os.path.join(self.folder, "cache"), "--scratch", self.folder, "--results", results,
                                *arguments], list(suites))
-        with open(results) as file:
-            return status, out.getvalue(), json.load(file)
+        return status, out.getvalue(), json.loads(pathlib.Path(results).read_text())
 
     def verdicts(self, *tests, status=None):
         got, said, saved = self.external(Suite("made", "A made-up suite", (), lambda directory: tests))
@@ -167,8 +165,7 @@ class Runs(unittest.TestCase):
             self.assertEqual(verdict["bare"], ["does not end"])
             if os.path.exists(pid):  # on a busy machine it may be ended before it has begun
                 break
-        with open(pid) as file:
-            self.assertTrue(is_gone(int(file.read())))
+        self.assertTrue(is_gone(int(pathlib.Path(pid).read_text())))
 
     def test_lines_of_the_agent_are_kept_and_are_no_difference(self):
         verdict = self.verdicts(shell("says", f"{TRACED} && echo 'tracer: no more space'; echo text", output=True))["says"]
@@ -214,8 +211,7 @@ class Runs(unittest.TestCase):
         built = []
 
         def build(directory):
-            with open(os.path.join(directory.folder, "half"), "x"):
-                pass
+            pathlib.Path(directory.folder, "half").touch(exist_ok=False)
             built.append(directory.folder)
             if len(built) == 1:
                 raise Unavailable("the compiler fails")
@@ -258,21 +254,18 @@ class Runs(unittest.TestCase):
 
     def test_a_run_that_records_functions_is_made_again_with_the_plans_of_its_modules(self):
         tool, planned = os.path.join(self.folder, "tool"), os.path.join(self.folder, "planned")
-        with open(tool, "w") as file:
-            file.write(f'#!/bin/sh\nshift\ncase "$*" in */cannot*) exit 1 ;; esac\nprintf "%s\\n" "$@" >> {planned}\n')
+        pathlib.Path(tool).write_text(f'#!/bin/sh\nshift\ncase "$*" in */cannot*) exit 1 ;; esac\nprintf "%s\\n" "$@" >> {planned}\n')
         os.chmod(tool, 0o755)
         there = [os.path.join(self.folder, name) for name in ("one.so", "cannot.so", "two.so")]
         for path in there:
-            with open(path, "w"):
-                pass
+            pathlib.Path(path).touch()
         script = f'{TRACED} || exit 0; [ "$TRACER_FUNCTIONS" = "*!*" ] && [ -d "$XDG_CACHE_HOME" ] && touch "$(dirname "$TRACER_OUT")/a.1.trace"'
         with mock.patch.object(plans.Plans, "modules", lambda self, path: {*there, "/no/such/module", "linux-vdso.so.1"}):
             status, said, saved = self.external(Suite("made", "A made-up suite", (), lambda directory: [self.counted("first", script), self.counted("second", script)]),
                                                arguments=("--functions", "--tool", tool))
         self.assertEqual(status, 0, said)
         self.assertIn("under the agent, with every function: 0 differ", said)
-        with open(planned) as file:
-            self.assertEqual(file.read().split(), [there[0], there[2]])
+        self.assertEqual(pathlib.Path(planned).read_text().split(), [there[0], there[2]])
         self.assertEqual((self.number("first"), self.number("second")), (3, 2))
 
     def test_ended_it_tells_what_it_has_found_and_leaves_nothing(self):
@@ -282,8 +275,7 @@ class Runs(unittest.TestCase):
     def end_by(self, number, folder):
         started, program = os.path.join(folder, "started"), os.path.join(folder, "program.py")
         results = os.path.join(folder, "results.json")
-        with open(program, "w") as file:
-            file.write(f"""
+        pathlib.Path(program).write_text(f"""
 import sys
 sys.path.insert(0, {HERE!r})
 import run
@@ -299,10 +291,8 @@ sys.exit(run.main({["--agent", self.agent, "--scratch", folder, "--cache", folde
         said, errors = child.communicate(timeout=LIMIT)
         self.assertEqual((child.returncode, errors), (130, ""))
         self.assertIn("| Made |  | 1 | 0 | 0 | 0 | 0 |", said)
-        with open(results) as file:
-            self.assertEqual([r["name"] for r in json.load(file)["suites"]["made"]["results"]], ["first"])
-        with open(started) as file:
-            self.assertTrue(is_gone(int(file.read())))
+        self.assertEqual([r["name"] for r in json.loads(pathlib.Path(results).read_text())["suites"]["made"]["results"]], ["first"])
+        self.assertTrue(is_gone(int(pathlib.Path(started).read_text())))
         self.assertEqual([name for name in os.listdir(folder) if name.startswith("external-")], [])
 
 
@@ -326,17 +316,14 @@ class Torture(unittest.TestCase):
             for group in ("ieee", "builtins"):
                 os.makedirs(os.path.join(suite, group))
             for name, text in programs.items():
-                with open(os.path.join(suite, name + ".c"), "w") as file:
-                    file.write(text)
-            with open(tool, "w") as file:
-                file.write(TOOL)
+                pathlib.Path(suite, name + ".c").write_text(text)
+            pathlib.Path(tool).write_text(TOOL)
             os.chmod(tool, 0o755)
             subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=agent.encode(), check=True)
             out = io.StringIO()
             with contextlib.redirect_stdout(out), mock.patch.object(torture, "unpacked", lambda cache: ("1.0", suite)):
                 status = torture.main(["--agent", library, "--tool", tool, "--cache", folder, "--scratch", folder, "--results", folder + "/results", "--way", "gcc -O2", "--jobs", "1"])
-            with open(folder + "/results") as file:
-                outcomes = {outcome["program"]: outcome["verdict"] for outcome in json.load(file)["outcomes"]}
+            outcomes = {outcome["program"]: outcome["verdict"] for outcome in json.loads(pathlib.Path(folder + "/results").read_text())["outcomes"]}
             self.assertEqual([name for name in os.listdir(folder) if name.startswith("external-")], [])
             return status, outcomes, out.getvalue()
 
@@ -370,8 +357,7 @@ class Torture(unittest.TestCase):
         outer.seek(0)
         with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=outer) as opened:
             torture.unpack(opened, folder)
-            with open(os.path.join(folder, "ieee/a.c")) as file:
-                self.assertEqual(file.read(), "int a;")
+            self.assertEqual(pathlib.Path(folder, "ieee/a.c").read_text(), "int a;")
 
 
 class Compiler(unittest.TestCase):
@@ -382,8 +368,7 @@ class Compiler(unittest.TestCase):
             for name, text in texts.items():
                 path = os.path.join(folder, "gcc/testsuite/gcc.dg", name)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "w") as file:
-                    file.write(text)
+                pathlib.Path(path).write_text(text)
             chosen = {program.name for program in suites.gcc.programs(suites.gcc.Kind(("gcc/testsuite/gcc.dg",), every=2), folder)}
         self.assertEqual(chosen, {"gcc.dg/a.c", "gcc.dg/nested-1.c", "gcc.dg/tls/e.c"})
 
@@ -415,8 +400,7 @@ class Sources(unittest.TestCase):
                  [["1-50 (2)", "failed: 2"]])):
             with tempfile.TemporaryDirectory() as folder:
                 written, said = os.path.join(folder, "said"), os.path.join(folder, "cases")
-                with open(written, "w") as file:
-                    file.write("\n".join(lines))
+                pathlib.Path(written).write_text("\n".join(lines))
                 subprocess.run([sys.executable, os.path.join(HERE, "programs/said_cases.py"), kind, said, written], check=True)
                 with open(said) as file:
                     self.assertEqual([json.loads(line) for line in file], expected, kind)

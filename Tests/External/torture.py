@@ -32,6 +32,7 @@ import runs
 import sources
 import table  # in Tests/Compatibility
 import tracefile
+from outcome import finished, store
 from trial import DIFFERS, FAILS_BARE, SAME, VARIES_BARE, Test, Unavailable, judge
 
 # Makes clang accept what gcc 12 accepts with a warning.
@@ -41,7 +42,8 @@ WITHIN = r"gcc/testsuite/gcc\.c-torture/execute/(.*)"
 # Options of builtins.exp and ieee.exp, without their -fno-ipa-ra: values in scratch registers are to be tested.
 BUILTINS = ("-fno-tree-dse", "-fno-tree-loop-distribute-patterns", "-fno-tracer", "-fno-inline-functions")
 NOT_BUILT, NOTHING_RECORDED, DAMAGED = "not built", "nothing recorded", "trace damaged"
-VERDICTS = (SAME, DIFFERS, NOTHING_RECORDED, DAMAGED, NOT_BUILT, FAILS_BARE, VARIES_BARE)
+WRONG = (DIFFERS, NOTHING_RECORDED, DAMAGED)
+VERDICTS = (SAME, *WRONG, NOT_BUILT, FAILS_BARE, VARIES_BARE)
 LONGEST = 20  # seconds, of a bare run
 
 
@@ -65,12 +67,7 @@ def options(arguments):
     parser.add_argument("--filter", metavar="REGEX", default="", help="programs whose name matches")
     parser.add_argument("--way", action="append", choices=list(WAYS), help="only built so; may be given again")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="how many at once (default: %(default)s)")
-    parser.add_argument("--tool", default=os.path.join(ROOT, ".build/release/tracer"), metavar="FILE", help="default: %(default)s")
-    parser.add_argument("--results", default=os.path.join(ROOT, ".build/torture.json"), metavar="FILE", help="every outcome as JSON (default: %(default)s)")
-    parser.add_argument("--markdown", metavar="FILE", help="the table for docs/functions.md; default: it ends what is printed")
-    parser.add_argument("--verbose", action="store_true", help="a line for every program, not only for those that differ")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of the runs, with the last program of each")
-    runs.add_places(parser)
+    runs.add_options(parser, "torture", "docs/functions.md")
     return parser.parse_args(arguments)
 
 
@@ -260,27 +257,21 @@ class Results:
         self.path, self.outcomes = path, []
         self.head = {"gcc": version, "agent": agent, "machine": table.machine()}
 
-    def add(self, outcomes):
-        self.outcomes += outcomes
-
     def write(self):
-        part = self.path + ".part"
-        with open(part, "w") as file:
-            json.dump({**self.head, "outcomes": [asdict(outcome) for outcome in self.outcomes]}, file, indent=1)
-        os.replace(part, self.path)
+        store({**self.head, "outcomes": [asdict(outcome) for outcome in self.outcomes]}, self.path)
 
     def of(self, way):
         return [outcome for outcome in self.outcomes if outcome.way == way]
 
-    def failed(self):
-        return [outcome for outcome in self.outcomes if outcome.verdict in (DIFFERS, NOTHING_RECORDED, DAMAGED)]
+    def different(self):
+        return [outcome for outcome in self.outcomes if outcome.verdict in WRONG]
 
-    def ran(self):
-        return [outcome for outcome in self.outcomes if outcome.verdict in (SAME, DIFFERS, NOTHING_RECORDED, DAMAGED)]
+    def compared(self):
+        return [outcome for outcome in self.outcomes if outcome.verdict in (SAME, *WRONG)]
 
     def markdown(self):
         count = len({outcome.program for outcome in self.outcomes})
-        lines = [f"{count:,} programs of gcc {self.head['gcc']}, {len(self.ran()):,} builds compared, {len(self.failed())} differ; agent {self.head['agent']}; "
+        lines = [f"{count:,} programs of gcc {self.head['gcc']}, {len(self.compared()):,} builds compared, {len(self.different())} differ; agent {self.head['agent']}; "
                  f"{self.head['machine']}.", "",
                  "| | " + " | ".join(VERDICTS) + " | functions | patched | their calls recorded | of libraries |", "|---|" + "---:|" * (len(VERDICTS) + 4)]
         for way in WAYS:
@@ -288,12 +279,12 @@ class Results:
             if not outcomes:
                 continue
             counts = collections.Counter(outcome.verdict for outcome in outcomes)
-            ran = [outcome for outcome in outcomes if outcome in self.ran()]
+            ran = [outcome for outcome in outcomes if outcome in self.compared()]
             functions, patched = sum(o.functions for o in ran), sum(o.patched for o in ran)
             lines.append(f"| {way} | " + " | ".join(f"{counts[verdict]:,}" for verdict in VERDICTS)
                          + f" | {functions:,} | {100 * patched / max(functions, 1):.1f}% | {sum(o.calls for o in ran):,} | {sum(o.library_calls for o in ran):,} |")
         refused = collections.Counter()
-        for outcome in self.ran():
+        for outcome in self.compared():
             refused.update(outcome.refused)
         if refused:
             lines += ["", "Refused:", "", *(f"- {number:,}: {reason}" for reason, number in refused.most_common())]
@@ -333,10 +324,9 @@ def main(arguments):
     waiting = {pool.submit(run_one, program): program for program in found}
     try:
         for done in concurrent.futures.as_completed(waiting):
-            outcomes = done.result()
-            results.add(outcomes)
-            for outcome in outcomes:
-                if given.verbose or outcome.verdict in (DIFFERS, NOTHING_RECORDED, DAMAGED) or outcome.agent_said:
+            results.outcomes += done.result()
+            for outcome in done.result():
+                if given.verbose or outcome.verdict in WRONG or outcome.agent_said:
                     print(line(outcome), flush=True)
     except KeyboardInterrupt:
         interrupted = True
@@ -345,15 +335,7 @@ def main(arguments):
         pool.shutdown(cancel_futures=True)
     results.outcomes.sort(key=lambda outcome: (outcome.program, outcome.way))
     results.write()
-    text = results.markdown()
-    if given.markdown:
-        with open(given.markdown, "w") as file:
-            file.write(text)
-    print("\n" + text, end="")
-    print(f"\nevery outcome: {given.results}")
-    if interrupted:
-        return 130
-    return 1 if results.failed() or not results.ran() else 0
+    return finished(results, given, interrupted)
 
 
 if __name__ == "__main__":

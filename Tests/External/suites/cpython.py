@@ -1,6 +1,5 @@
 """CPython's own tests of what an agent might disturb, method by method."""
 import os
-import shutil
 
 import runs
 from sources import printed
@@ -13,9 +12,7 @@ VERSION = printed(PYTHON, "-c", "import sys; print('%d.%d' % sys.version_info[:2
 
 
 def tests(directory):
-    script = os.path.join(directory.readable, "cpython_cases.py")
-    shutil.copy(directory.program("cpython_cases.py"), script)
-    os.chmod(script, 0o644)
+    script = directory.readable_program("cpython_cases.py")
     for module in MODULES:
         command = [PYTHON, script, "{cases}", module]
         yield Test(module, command, timeout=900, unprivileged=True, cases=True, cannot_run=lambda run: runs.first_match(r"(?<=^skipped: ).+", run.stderr),

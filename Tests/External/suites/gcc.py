@@ -1,14 +1,13 @@
 """Programs of gcc's tests of C and C++, and of its libraries for OpenMP and transactional memory, each built as its head asks for. DejaGnu would only start them."""
-import concurrent.futures
 import glob
 import os
+import pathlib
 import platform
 import re
-import subprocess
 from typing import NamedTuple
 
 import torture
-from sources import clean
+from sources import compiled
 from trial import Suite, Test, Unavailable
 
 WITHIN = r"(gcc/testsuite/(?:gcc\.dg|g\+\+\.dg|c-c\+\+-common)/.*|(?:libgomp|libitm)/.*\.(?:[chC]|cc|map))$"
@@ -48,8 +47,7 @@ def programs(kind, root):
     found = []
     for folder in kind.folders:
         for path in sorted(glob.glob(f"{root}/{folder}/**/*.[cC]", recursive=True)):
-            with open(path, errors="replace") as file:
-                text = file.read()
+            text = pathlib.Path(path).read_text(errors="replace")
             asked = re.search(r"dg-do\s+(\w+)", text)
             if (asked[1] == "run" if asked else kind.any_runs and "main" in text) and "dg-shouldfail" not in text and not re.search(OMITTED, path):
                 found.append(Program(path.rpartition("/testsuite/")[2], path, text))
@@ -73,23 +71,18 @@ def build(directory):
     root = torture.unpacked(directory.cache, "gcc", WITHIN)[1]
     os.makedirs(os.path.join(directory.folder, "programs"))
 
-    def compiled(program):
+    def command(program):
         folder, beside = os.path.dirname(program.path), re.findall(r'dg-additional-sources\s+"([^"]*)"', program.text)
         plus = program.path.endswith(".C")
         options = [*(standard(program.text) if plus else ()), *kind.options, *(option for name in program.name.split("/") for option in BY_FOLDER.get(name, ()))]
-        command = ["g++" if plus else "gcc", "-O2", "-w", *options, *torture.wanted_options(program.text), f"-I{folder}", f"-I{root}/{directory.suite.name}", program.path,
-                   *(os.path.join(folder, name) for names in beside for name in names.split()), "-o", file(directory, program), "-Wl,--as-needed", "-lm", "-latomic", "-lpthread", "-ldl"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=directory.folder, env=clean(), stdin=subprocess.DEVNULL, timeout=300)
-        except subprocess.TimeoutExpired:
-            return f"{program.name}: the compiler does not end"
-        return f"{program.name}: {done.stderr.strip()[:500]}" if done.returncode else ""
+        return ["g++" if plus else "gcc", "-O2", "-w", *options, *torture.wanted_options(program.text), f"-I{folder}", f"-I{root}/{directory.suite.name}", program.path,
+                *(os.path.join(folder, name) for names in beside for name in names.split()), "-o", file(directory, program), "-Wl,--as-needed", "-lm", "-latomic", "-lpthread", "-ldl"]
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        logs = list(pool.map(compiled, programs(kind, root)))
-    with open(os.path.join(directory.folder, "log"), "w") as log:
-        log.write("\n".join(filter(None, logs)) + f"\n{sum(map(bool, logs))} of {len(logs)} are not built, most of them for other architectures\n")
-    if all(logs):
+    found = programs(kind, root)
+    said = compiled(map(command, found), directory.folder)
+    logs = [f"{program.name}: {text[:500]}\n" for program, text in zip(found, said) if text]
+    pathlib.Path(directory.folder, "log").write_text("".join(logs) + f"{len(logs)} of {len(found)} are not built, most of them for other architectures\n")
+    if len(logs) == len(found):
         raise Unavailable(f"nothing is built ({directory.folder}/log)")
 
 

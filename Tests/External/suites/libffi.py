@@ -1,11 +1,10 @@
 """libffi's tests: each a program of its own, in the calling conventions that it is for. DejaGnu would only start them."""
-import concurrent.futures
 import glob
 import os
+import pathlib
 import platform
-import subprocess
 
-from sources import autotools, clean
+from sources import autotools, compiled
 from suites.autotools import BUILDING
 from trial import Suite, Test, Unavailable
 
@@ -13,8 +12,7 @@ from trial import Suite, Test, Unavailable
 def sources(directory):
     """(name, file, options) of each program."""
     for path in sorted(glob.glob(directory.source + "/testsuite/libffi.*/*.c*")):
-        with open(path, errors="replace") as file:
-            text = file.read()
+        text = pathlib.Path(path).read_text(errors="replace")
         name = os.path.relpath(path, directory.source + "/testsuite").removeprefix("libffi.")
         if "dg-do run" not in text and "main" not in text:
             continue
@@ -32,16 +30,12 @@ def build(directory):
     os.makedirs(os.path.join(directory.folder, "programs"))
     library = library_folder(directory)
 
-    def compiled(one):
-        name, path, options = one
-        return subprocess.run(["g++" if path.endswith(".cc") else "gcc", "-O2", "-w", *options, f"-I{library}/../include", f"-I{directory.source}/include", f"-I{library}/..",
-                               f"-I{os.path.dirname(path)}", path, "-o", program(directory, name), f"-L{library}", "-lffi", "-lpthread"],
-                              capture_output=True, text=True, env=clean(), timeout=300)
+    def command(name, path, options):
+        return ["g++" if path.endswith(".cc") else "gcc", "-O2", "-w", *options, f"-I{library}/../include", f"-I{directory.source}/include", f"-I{library}/..",
+                f"-I{os.path.dirname(path)}", path, "-o", program(directory, name), f"-L{library}", "-lffi", "-lpthread"]
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        logs = [done.stderr for done in pool.map(compiled, list(sources(directory))) if done.returncode]
     with open(os.path.join(directory.folder, "log"), "a") as file:
-        file.write("\n".join(logs))
+        file.write("\n".join(filter(None, compiled([command(*one) for one in sources(directory)], directory.folder))))
 
 
 def library_folder(directory):

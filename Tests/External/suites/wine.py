@@ -1,10 +1,10 @@
 """Wine: the Windows programs that it brings, and its own tests of what lies nearest to the system, check by check."""
-import concurrent.futures
 import glob
 import os
+import pathlib
 import subprocess
 
-from sources import clean
+from sources import compiled
 from trial import Suite, Test, Unavailable
 
 PYTHON, WINE, HEADERS, COMPILER = "/usr/bin/python3", "/usr/lib/wine/wine64", "/usr/include/wine/wine", "x86_64-w64-mingw32-gcc"
@@ -61,39 +61,36 @@ def sources(directory, module):
     return {name: f"{directory.source}/dlls/{module}/tests/{name}.c" for name in MODULES[module]}
 
 
-def compiled(directory, module):
+def linked(directory, module):
     """One program of all the tests of a module that can be compiled by these headers, and how many cannot."""
     objects = file(directory, module)
     os.makedirs(objects)
     include = subprocess.run([COMPILER, "-print-file-name=include"], capture_output=True, text=True, check=True).stdout.strip()
 
-    def compile_one(path, name):
-        command = [COMPILER, "-O1", "-w", "-D__WINESRC__", "-D__WINE_PE_BUILD", "-D_MSVCR_VER=0", "-nostdinc", f"-I{os.path.dirname(path)}", f"-I{HEADERS}/msvcrt", f"-I{HEADERS}/windows",
-                   f"-I{os.path.dirname(HEADERS)}", f"-I{directory.source}/include", "-isystem", include, "-c", path, "-o", f"{objects}/{name}.o"]
-        return subprocess.run(command, capture_output=True, env=clean(), timeout=300).returncode == 0
+    def command(name, path):
+        return [COMPILER, "-O1", "-w", "-D__WINESRC__", "-D__WINE_PE_BUILD", "-D_MSVCR_VER=0", "-nostdinc", f"-I{os.path.dirname(path)}", f"-I{HEADERS}/msvcrt", f"-I{HEADERS}/windows",
+                f"-I{os.path.dirname(HEADERS)}", f"-I{directory.source}/include", "-isystem", include, "-c", path, "-o", f"{objects}/{name}.o"]
 
     names = sources(directory, module)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        built = list(pool.map(compile_one, names.values(), names))
-    names = [name for name, done in zip(names, built) if done]
-    with open(f"{objects}/list.c", "w") as written:
-        written.write('#define STANDALONE\n#include "windows.h"\n#include "wine/test.h"\n' + "".join(f"extern void func_{name}(void);\n" for name in names)
-                      + "const struct test winetest_testlist[] = {" + "".join(f'{{"{name}", func_{name}}}, ' for name in names) + "{0, 0}};\n")
-    if not compile_one(f"{objects}/list.c", "list"):
+    left = compiled([command(*one) for one in names.items()], directory.folder)
+    names = [name for name, said in zip(names, left) if not said]
+    pathlib.Path(objects, "list.c").write_text(
+        '#define STANDALONE\n#include "windows.h"\n#include "wine/test.h"\n' + "".join(f"extern void func_{name}(void);\n" for name in names)
+        + "const struct test winetest_testlist[] = {" + "".join(f'{{"{name}", func_{name}}}, ' for name in names) + "{0, 0}};\n")
+    if compiled([command("list", f"{objects}/list.c")], directory.folder)[0]:
         raise Unavailable(f"{module}'s list of tests cannot be compiled")
     directory.run([COMPILER, "-o", file(directory, f"{module}_test.exe"), *sorted(glob.glob(objects + "/*.o")), f"{LIBRARIES}/libwinecrt0.a", f"{LIBRARIES}/libntdll.a", "-luser32", "-ladvapi32",
                "-lmsvcrt", f"{LIBRARIES}/libmsvcrt.a"])
-    return built.count(False)
+    return len(left) - left.count("")
 
 
 def build(directory):
-    left = {module: compiled(directory, module) for module in MODULES}
+    left = {module: linked(directory, module) for module in MODULES}
     with open(file(directory, "log"), "a") as log:
         log.write(f"not compiled: {left}\n")
     os.makedirs(file(directory, "files"))
     for name, text in (("script.bat", SCRIPT), ("script.js", JSCRIPT)):
-        with open(file(directory, "files", name), "w", newline="\r\n") as written:
-            written.write(text)
+        pathlib.Path(file(directory, "files", name)).write_text(text, newline="\r\n")
     environment = {**ENVIRONMENT, "WINEPREFIX": file(directory, "prefix"), "HOME": directory.folder}
     directory.run([WINE, "wineboot", "-i"], environment=environment)
     directory.run(["/usr/lib/wine/wineserver64", "-w"], environment=environment)
