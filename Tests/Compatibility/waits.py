@@ -14,6 +14,7 @@ import collections
 import glob
 import json
 import os
+import pathlib
 import re
 import select
 import shutil
@@ -120,10 +121,8 @@ def seen_cpus():
 
 def record(name, directory, repository):
     command, before, meanwhile = PROGRAMS[name]
-    with open(os.path.join(directory, "work.py"), "w") as file:
-        file.write(PYTHON)
-    with open(os.path.join(directory, "nginx.conf"), "w") as file:
-        file.write(NGINX)
+    pathlib.Path(directory, "work.py").write_text(PYTHON)
+    pathlib.Path(directory, "nginx.conf").write_text(NGINX)
     trace, perf = os.path.join(directory, "run"), os.path.join(directory, "perf.data")
     environment = dict(os.environ, TRACER=f"{TOOL} record --quiet --max-size 256M -o {trace} --", XDG_CACHE_HOME=os.path.join(directory, "cache"),
                        REPOSITORY=repository)

@@ -6,6 +6,7 @@ Tests/EndToEnd/arm_programs.py that every suite has; they do not start others.
 import glob
 import hashlib
 import os
+import pathlib
 import re
 import shutil
 
@@ -45,8 +46,7 @@ class Command:
                 for written in self.program.results:
                     path = os.path.join(where, written)
                     if os.path.exists(path):
-                        with open(path, "rb") as file:
-                            ended.stdout += f"{written}: {hashlib.sha256(file.read()).hexdigest()}\n".encode()
+                        ended.stdout += f"{written}: {hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()}\n".encode()
                 return ended
             return comparison.compare(result, run, self.program.status, traces, ["*"])
 
@@ -56,8 +56,7 @@ def fresh(scratch, files):
     shutil.rmtree(where, ignore_errors=True)
     os.mkdir(where)
     for name, text in files.items():
-        with open(os.path.join(where, name), "w") as file:
-            file.write(text)
+        pathlib.Path(where, name).write_text(text)
     return where
 
 

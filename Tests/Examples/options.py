@@ -1,6 +1,7 @@
 """Checks the commands and options in documents against those that the tool and the scripts accept."""
 import json
 import os
+import pathlib
 import re
 import shlex
 import subprocess
@@ -79,15 +80,13 @@ def wrong_in_script(root, path, text):
         return [f"there is no {path}"]
     if not os.path.isfile(os.path.join(root, path)):
         return []
-    with open(os.path.join(root, path), encoding="utf-8") as file:
-        source = file.read()
+    source = pathlib.Path(root, path).read_text(encoding="utf-8")
     # Options may be read by the Python files beside it, or by those that it names.
     for folder in {os.path.dirname(path)} - {"scripts"} | set(re.findall(r"\b(?:Tests|Benchmarks)(?:/\w+)?", source)):
         full = os.path.join(root, folder)
         for name in sorted(os.listdir(full)) if os.path.isdir(full) else []:
             if name.endswith(".py"):
-                with open(os.path.join(full, name), encoding="utf-8") as file:
-                    source += file.read()
+                source += pathlib.Path(full, name).read_text(encoding="utf-8")
     given = words(text.split(path, 1)[1])
     return [f"{path} has no option {word}" for word in (given[:given.index("--")] if "--" in given else given)
             if re.match(r"--[a-z]", word) and word.partition("=")[0] not in source]

@@ -3,6 +3,7 @@ on every line of every example of the real ones. Needs no build."""
 import glob
 import json
 import os
+import pathlib
 import re
 import stat
 import subprocess
@@ -158,8 +159,7 @@ class RealDocuments(unittest.TestCase):
 
     def examples(self):
         for path in [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs/*.md")))]:
-            with open(path, encoding="utf-8") as file:
-                yield from Document(path, file.read()).examples()
+            yield from Document(path, pathlib.Path(path).read_text(encoding="utf-8")).examples()
 
     def test_there_are_some(self):
         self.assertGreater(len(list(self.examples())), 10)
@@ -193,8 +193,7 @@ class RealDocuments(unittest.TestCase):
 
 class Benchmark(unittest.TestCase):
     def setUp(self):
-        with open(os.path.join(ROOT, "docs/performance.md"), encoding="utf-8") as file:
-            self.text = file.read()
+        self.text = pathlib.Path(ROOT, "docs/performance.md").read_text(encoding="utf-8")
 
     def wrong(self, text):
         return [text for _, text in named.wrong_in_bench(ROOT, Document("docs/performance.md", text))]
@@ -264,8 +263,7 @@ class Script(unittest.TestCase):
         self.write("report", "\n".join(ELSEWHERE) + "\n")
 
     def write(self, name, text):
-        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
+        pathlib.Path(self.folder, name).write_text(text, encoding="utf-8")
 
     def examples(self, document, *more):
         self.write("document.md", document)
@@ -338,8 +336,7 @@ class Script(unittest.TestCase):
         stale = DOCUMENT.replace("self  function", "own  function")
         result = self.examples(stale, "--update")
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-        with open(os.path.join(self.folder, "document.md"), encoding="utf-8") as file:
-            written = file.read()
+        written = pathlib.Path(self.folder, "document.md").read_text(encoding="utf-8")
         self.assertIn("    1,000,000  1.000 s  1.000 s  memcpy     libc.so.6\n", written)
         self.assertNotIn("own", written)
         self.assertNotIn("a machine", written)
@@ -349,5 +346,4 @@ class Script(unittest.TestCase):
         text = DOCUMENT.replace("run:", "needs: no-such-program\nrun:")
         result = self.examples(text, "--update")
         self.assertIn("not changed", result.stdout)
-        with open(os.path.join(self.folder, "document.md"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), text)
+        self.assertEqual(pathlib.Path(self.folder, "document.md").read_text(encoding="utf-8"), text)

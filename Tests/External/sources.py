@@ -117,12 +117,10 @@ def apt(cache):
     os.makedirs(os.path.join(folder, "lists/partial"), exist_ok=True)
     for path in ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*.list"), *glob.glob("/etc/apt/sources.list.d/*.sources")]:
         try:
-            with open(path) as file:
-                text = file.read()
+            text = pathlib.Path(path).read_text()
         except OSError:
             continue
-        with open(os.path.join(parts, os.path.basename(path)), "w") as file:
-            file.write(with_sources(text, os.path.splitext(path)[1]))
+        pathlib.Path(parts, os.path.basename(path)).write_text(with_sources(text, os.path.splitext(path)[1]))
     return ["apt-get", "-qq", "-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}", "-o", f"Dir::State::lists={folder}/lists",
             "-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Sandbox::User=root"]
 

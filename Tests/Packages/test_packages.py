@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -47,8 +48,7 @@ def setUpModule():
     PACKAGES = os.path.abspath(GIVEN or os.path.join(ROOT, ".build/package"))
     if not GIVEN:
         glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[1]
-        with open(MAKE) as script:
-            newest = re.search(r"newest_for_tool=([\d.]+)", script.read()).group(1)
+        newest = re.search(r"newest_for_tool=([\d.]+)", pathlib.Path(MAKE).read_text()).group(1)
         if [int(part) for part in glibc.split(".")] > [int(part) for part in newest.split(".")]:
             raise unittest.SkipTest(f"packages are made with glibc {newest} or older, and here is {glibc}")
         once("packages", [MAKE], limit=LIMIT)
@@ -86,8 +86,7 @@ def members():
 
 
 def read(*path):
-    with open(os.path.join(*path), "rb") as file:
-        return file.read()
+    return pathlib.Path(*path).read_bytes()
 
 
 def needed(path):
@@ -231,8 +230,7 @@ class Use(unittest.TestCase):
         for folder in ["proc", "tmp", "dev", "lib64"]:
             os.mkdir(os.path.join(root, folder))
         source = os.path.join(SCRATCH, "program.c")
-        with open(source, "w") as file:
-            file.write(PROGRAM)
+        pathlib.Path(source).write_text(PROGRAM)
         subprocess.run(["gcc", "-O0", "-fno-builtin", "-o", os.path.join(root, "program"), source], check=True)
         loader = re.search(r"interpreter: (\S+)\]", output("readelf", "-lW", os.path.join(root, "program"))).group(1)
         shutil.copy(loader, os.path.join(root, "lib64"))

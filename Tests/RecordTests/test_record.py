@@ -92,8 +92,7 @@ class RecordTest(unittest.TestCase):
 
     def write(self, name, content, mode=0o755):
         path = os.path.join(self.directory, name)
-        with open(path, "wb") as file:
-            file.write(content)
+        pathlib.Path(path).write_bytes(content)
         os.chmod(path, mode)
         return path
 
@@ -347,8 +346,7 @@ class Signals(RecordTest):
         """The tool waits for signals and files (ppoll), and this one is not among them."""
         with open(f"/proc/{pid}/status") as status:
             [bits] = [int(line.split()[1], 16) for line in status if line.startswith("ShdPnd:")]
-        with open(f"/proc/{pid}/syscall") as call:
-            waits = call.read().split()[0] == {"x86_64": "271", "aarch64": "73"}[os.uname().machine]
+        waits = pathlib.Path(f"/proc/{pid}/syscall").read_text().split()[0] == {"x86_64": "271", "aarch64": "73"}[os.uname().machine]
         return waits and not bits >> (number - 1) & 1
 
     def count(self, process, number):

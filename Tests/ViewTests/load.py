@@ -3,6 +3,7 @@
 60,000 slices and 18,000 functions, 10 MB. Figures, no test: docs/view.md has them."""
 import json
 import os
+import pathlib
 import random
 import sys
 import tempfile
@@ -44,8 +45,7 @@ def lane(name, numbers):
 def write(path, folder):
     small = os.path.join(folder, "small.html")
     tracer("view", preloaded(os.path.join(folder, "run.trace"), "true"), "-o", small)
-    with open(small, encoding="utf-8") as file:
-        page = file.read()
+    page = pathlib.Path(small).read_text(encoding="utf-8")
     start = page.index("<script>const DATA = ") + len("<script>const DATA = ")
     end = page.index(";</script>", start)
     data, numbers = json.loads(page[start:end]), random.Random(1)
@@ -54,8 +54,7 @@ def write(path, folder):
     data["tree"], data["duration"] = tree(numbers), LENGTH
     data["threads"] = [lane(f"thread {n}", numbers) for n in range(LANES)]
     data["table"] = [[n, *(numbers.randrange(10**digits) for digits in (6, 12, 11, 10, 8, 9))] for n in range(FUNCTIONS)]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(page[:start] + json.dumps(data, separators=(",", ":")) + page[end:])
+    pathlib.Path(path).write_text(page[:start] + json.dumps(data, separators=(",", ":")) + page[end:], encoding="utf-8")
     print(f"{os.path.getsize(path) / 1e6:.1f} MB, {len(data['tree']['fn']):,} frames")
 
 
