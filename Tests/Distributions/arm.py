@@ -7,14 +7,12 @@ import glob
 import hashlib
 import os
 import pathlib
-import re
 import shutil
 
 import arm_programs
 import comparison
 import harness
 import roots
-import table
 
 PACKAGES = "base-files bash coreutils git libc6 libc-bin mawk openssl perl-base python3-minimal sed sqlite3 tar xz-utils".split()
 QUICK = ("bash", "git_diff", "iconv", "openssl_dgst", "perl", "python3", "sort", "sqlite3")
@@ -66,16 +64,12 @@ def emulator(root):
     return words
 
 
-class Emulated:
+class Emulated(comparison.Programs):
     kind, root_options = "arm64", {"variant": "extract", "architecture": "arm64"}
-    table = staticmethod(table.markdown)
 
     def __init__(self, given):
         if said := roots.missing_tools((emulator("/")[0], "qemu-user-static")):
             raise SystemExit(said)
         # cc1 is of one suite's gcc; ls sees a folder that is partly of the root and partly of this machine.
         commands = [Command(program) for program in arm_programs.programs() if program.name not in ("cc1", "ls")]
-        self.programs = [c for c in commands if re.search(given.filter, c.name) and (c.quick or not given.quick)]
-
-    def packages(self, _):
-        return PACKAGES
+        super().__init__(given, [command for command in commands if command.quick or not given.quick])

@@ -1,10 +1,22 @@
-"""The result of one program in one system."""
+"""The programs of a run, and the result of one of them in one system."""
+import re
 from dataclasses import dataclass
 
 import harness
 import recording
 
 TRACED = {"LD_PRELOAD": "/tmp/agent/libtracer.so", "TRACER_OUT": "/tmp/traces/%e.%p.trace", "TRACER_QUIET": "on"}
+
+
+class Programs:
+    """What a run is about. A root is made with all that its programs want: --filter makes none anew."""
+    kind, root_options = "", {}
+
+    def __init__(self, given, wanted):
+        self.wanted, self.programs = wanted, [program for program in wanted if re.search(given.filter, program.name)]
+
+    def packages(self, suite):
+        return sorted({name for program in self.wanted for name in program.packages_in(suite)})
 
 
 @dataclass

@@ -6,7 +6,6 @@ import shutil
 
 import comparison
 import roots
-import table
 
 # A user's first steps. The program's own output and status come through, and the trace has its calls.
 USE = r"""
@@ -84,15 +83,10 @@ class Way:
         return result.became("DIFFERENT", "\n".join(recorded.faults)) if recorded and recorded.faults else result
 
 
-class Installed:
-    kind, root_options = "clean", {}
-    table = staticmethod(table.markdown)
+class Installed(comparison.Programs):
+    kind = "clean"
 
     def __init__(self, given):
         today = ("bookworm", "trixie", "sid")
-        ways = [Way("deb", "tracer_*_amd64.deb", DEB, today), Way("tarball", "tracer-*-linux-x86_64.tar.gz", TARBALL, today),
-                Way("agent alone", "tracer-*-linux-x86_64.tar.gz", AGENT, ("bullseye",))]
-        self.programs = [way for way in ways if re.search(given.filter, way.name)]
-
-    def packages(self, _):
-        return ["python3"]
+        super().__init__(given, [Way("deb", "tracer_*_amd64.deb", DEB, today), Way("tarball", "tracer-*-linux-x86_64.tar.gz", TARBALL, today),
+                                 Way("agent alone", "tracer-*-linux-x86_64.tar.gz", AGENT, ("bullseye",))])

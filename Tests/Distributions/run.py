@@ -14,7 +14,6 @@ import argparse
 import concurrent.futures
 import contextlib
 import os
-import re
 import shutil
 import signal
 import sys
@@ -95,20 +94,6 @@ def options(arguments):
     return given
 
 
-class Native:
-    """Programs that run in the roots themselves: the scripts of programs/, and the subjects."""
-    kind, root_options = "", {}
-    table = staticmethod(table.markdown)
-
-    def __init__(self, given):
-        # A root is made with all that the whole or the quick run wants of it: --filter makes none anew.
-        self.wanted = [p for p in [*scripts.every(), subjects.Subjects()] if p.quick or not given.quick]
-        self.programs = [p for p in self.wanted if re.search(given.filter, p.name)]
-
-    def packages(self, suite):
-        return sorted({name for program in self.wanted for name in program.packages_in(suite)})
-
-
 def test_system(suite, chosen, settings, store):
     results, path = [], settings.given.roots.get(suite)
     try:
@@ -118,18 +103,20 @@ def test_system(suite, chosen, settings, store):
                 result.root = root
                 results.append(result)
                 settings.say(result.line())
-    except roots.Skipped as reason:
-        results.append(comparison.Result(suite, "all", "skipped", str(reason)))
-        settings.say(results[-1].line())
-    except roots.Failed as failure:
-        results.append(comparison.Result(suite, "all", "BROKEN", str(failure)))
+    except (roots.Skipped, roots.Failed) as reason:
+        results.append(comparison.Result(suite, "all", "skipped" if isinstance(reason, roots.Skipped) else "BROKEN", str(reason)))
         settings.say(results[-1].line())
     return results
 
 
 def main(arguments):
     given = options(arguments)
-    chosen = arm.Emulated(given) if given.arch else packages.Installed(given) if given.packages else Native(given)
+    if given.arch:
+        chosen = arm.Emulated(given)
+    elif given.packages:
+        chosen = packages.Installed(given)
+    else:
+        chosen = comparison.Programs(given, [program for program in [*scripts.every(), subjects.Subjects()] if program.quick or not given.quick])
     if given.list:
         for name in [*given.only, *given.roots]:
             print(f"{name}: {given.roots.get(name) or roots.SUITES[name]}")
@@ -156,10 +143,10 @@ def main(arguments):
         settings.done()
     results = [result for system in found for result in system]
     if given.table == "-":
-        print("\n" + chosen.table(results))
+        print("\n" + table.markdown(results))
     elif given.table:
         with open(given.table, "w") as file:
-            file.write(chosen.table(results))
+            file.write(table.markdown(results))
     return summary(results, time.monotonic() - began)
 
 

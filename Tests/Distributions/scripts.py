@@ -22,6 +22,7 @@ import roots
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 VERSION = re.compile(r"\d+(?:\.\d+)+\w*")
+VALUES = {"records": str.split, "needs": str.split, "status": int, "version": str, "timeout": float, "quick": lambda _: True}
 
 
 @dataclass
@@ -79,16 +80,8 @@ def load(path):
             if key == "packages":
                 for suite in suites or [""]:
                     script.packages.setdefault(suite, []).extend(value.split())
-            elif key in ("records", "needs"):
-                setattr(script, key, value.split())
-            elif key == "status":
-                script.status = int(value)
-            elif key == "version":
-                script.version = value
-            elif key == "timeout":
-                script.timeout = float(value)
-            elif key == "quick":
-                script.quick = True
+            elif key in VALUES:
+                setattr(script, key, VALUES[key](value))
             else:
                 raise ValueError(f"{path}: unknown line: {line.strip()}")
     script.needs = script.needs or [name]
