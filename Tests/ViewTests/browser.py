@@ -87,9 +87,10 @@ class Browser:
                 self.complaints.append("network: " + address)
         self.last = event.get("method")
 
-    def open(self, path, hash=""):
+    def open(self, page, hash=""):
+        """A page is a path or an address."""
         self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=f"file://{os.path.abspath(path)}{hash}")
+        self.call("Page.navigate", url=(page if "://" in page else f"file://{os.path.abspath(page)}") + hash)
         self.until("document.documentElement?.dataset.ready === 'yes'")
 
     def evaluate(self, expression):
@@ -97,6 +98,10 @@ class Browser:
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
+
+    def perform(self, expression):
+        self.evaluate(expression)
+        self.settle()
 
     def until(self, expression):
         """Returns when it is true. The test's own time limit ends what never is."""

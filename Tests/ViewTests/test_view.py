@@ -53,6 +53,23 @@ class PageTest(BrowserTest):
             f"(() => {{ const c = document.getElementById('{canvas}'), d = c.getContext('2d').getImageData(0, 0, c.width, Math.min(c.height, 600)).data,"
             " s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
 
+    def seconds(self, text):
+        number, unit = text.split(" ")
+        return float(number.replace("−", "-")) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[unit]
+
+    def shown_times(self):
+        """Begin and end of what the timeline shows, in seconds."""
+        return [self.seconds(part) for part in self.text("#line-range").split(" (")[0].split(" to ")]
+
+    def zoom(self, moment, length):
+        """Turns the wheel until the timeline shows less than that length around the moment, in seconds."""
+        for _ in range(60):
+            left, width = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.width]; })()")
+            low, high = self.shown_times()
+            if high - low < length:
+                break
+            self.browser.wheel(left + width * (moment - low) / (high - low), 200, -300)
+
     def hovered(self, wanted, having=""):
         """Returns a point of the timeline where the tip begins with `wanted` and has `having`, and the tip's text; None if there is none."""
         return self.browser.evaluate("""((wanted, having) => {
@@ -144,11 +161,9 @@ class ViewTest(PageTest):
         self.assertGreater(self.painted("line"), 5)
         before = self.text("#line-range")
         self.browser.wheel(640, 300, -300)
-        self.browser.settle()
         self.assertNotEqual(self.text("#line-range"), before)
         self.picture("timeline-zoomed")
         self.browser.key("0")
-        self.browser.settle()
         self.assertEqual(self.text("#line-range"), before)
 
     def test_slices_of_a_level_do_not_overlap(self):
@@ -225,7 +240,7 @@ class ViewTest(PageTest):
         # A tenth of the time around the longest call, wherever it lies: a busy machine may have run nothing in another tenth.
         begin, length = self.browser.evaluate("""DATA.threads.flatMap(t => Array.from({ length: t.slices.length / 4 }, (_, i) => [...t.slices.slice(i * 4, i * 4 + 4)]))
             .filter(s => DATA.functions[s[2]][0] !== '(own code)').sort((a, b) => b[1] - a[1])[0]""")[:2]
-        low, high = (self.seconds(part) for part in before.split(" (")[0].split(" to "))
+        low, high = self.shown_times()
         middle = min(max(((begin + length / 2) / 1e9 - low) / (high - low), 0.06), 0.94)
         self.drag(box[0] + box[2] * (middle - 0.05), box[1] + 8, box[0] + box[2] * (middle + 0.05))
         self.assertEqual(self.text("#line-range"), before)
@@ -247,16 +262,8 @@ class ViewTest(PageTest):
             reported = next(t["own_ns"] for t in self.report["threads"] if t["tid"] == tid)
             self.assertAlmostEqual(ns, reported, delta=1)  # the report carries what is rounded off from thread to thread
         longest = max(own, key=lambda slice: slice[2])
-        self.browser.evaluate("0")
         self.browser.key("0")
-        self.browser.settle()
-        for _ in range(60):  # zooming in on it makes it wide enough to be hit
-            left, width = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.width]; })()")
-            low, high = [self.seconds(part) for part in self.text("#line-range").split(" (")[0].split(" to ")]
-            middle = (longest[1] + longest[2] / 2) / 1e9
-            if longest[2] / 1e9 > (high - low) / 4:
-                break
-            self.browser.wheel(left + width * (middle - low) / (high - low), 200, -300)
+        self.zoom((longest[1] + longest[2] / 2) / 1e9, 4 * longest[2] / 1e9)  # it is wide enough to be hit then
         found = self.hovered("(own code)\nwork\n")
         self.assertIsNotNone(found)
         self.browser.click(*found[:2])
@@ -264,18 +271,13 @@ class ViewTest(PageTest):
         self.assertIn("(own code)", self.text("#line-details"))
         self.assertIn("in all: ", self.text("#line-details"))
 
-    def seconds(self, text):
-        number, unit = text.split(" ")
-        return float(number.replace("−", "-")) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[unit]
-
     def test_callers_and_callees_of_a_function(self):
         self.open("#table")
         self.browser.evaluate("[...document.querySelectorAll('#table-body tr')].find(r => r.textContent.startsWith('strtol')).click()")
         self.picture("table-details")
         details = self.text("#table-details")
         self.assertRegex(details, r"p50 .*p99 .*longest ")
-        self.browser.evaluate("[...document.querySelectorAll('#table-details button')].find(b => b.textContent === 'Callers and callees').click()")
-        self.browser.settle()
+        self.browser.perform("[...document.querySelectorAll('#table-details button')].find(b => b.textContent === 'Callers and callees').click()")
         self.picture("around")
         self.assertEqual(self.browser.evaluate("document.getElementById('around-name').value"), "strtol")
         self.assertIn("60,000 call", self.text("#around-facts"))
@@ -296,13 +298,11 @@ class ViewTest(PageTest):
         self.browser.evaluate("(s => { s.value = DATA.threads[2].tid; s.dispatchEvent(new Event('input')); })(document.getElementById('threads-search'))")
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('#threads-list label').length"), 1)
         self.assertIn("3 threads not meant", self.text("#threads-list"))
-        self.browser.evaluate("document.getElementById('threads-none').click()")
-        self.browser.settle()
+        self.browser.perform("document.getElementById('threads-none').click()")
         self.assertIn("1 thread hidden", self.text("#line-state"))
         self.browser.key("v")
         self.assertIn("in 3 threads", self.text("#line-details"))
-        self.browser.evaluate("document.getElementById('threads-all').click()")
-        self.browser.settle()
+        self.browser.perform("document.getElementById('threads-all').click()")
         self.assertNotIn("hidden", self.text("#line-state"))
 
     def test_equal_threads_as_one_in_the_flame_graph(self):
@@ -338,7 +338,7 @@ class Served:
     def make(cls):
         cls.record()
         cls.server = subprocess.Popen([TOOL, "view", "--serve", cls.trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        cls.address = cls.server.stdout.readline().strip()
+        cls.page = cls.address = cls.server.stdout.readline().strip()
 
     @classmethod
     def tearDownClass(cls):
@@ -346,12 +346,6 @@ class Served:
         cls.server.wait()
         cls.server.stdout.close()
         super().tearDownClass()
-
-    def open(self, hash=""):
-        self.browser.call("Page.navigate", url="about:blank")
-        self.browser.call("Page.navigate", url=self.address + hash)
-        self.browser.until("document.documentElement?.dataset.ready === 'yes'")
-        self.browser.settle()
 
 
 class ServedTest(Served, PageTest):
@@ -403,13 +397,7 @@ class ServedTest(Served, PageTest):
         self.open("#timeline")
         bands = self.browser.evaluate("DATA.threads.filter(t => !t.isMain).flatMap(t => Array.from({ length: t.dense.length / 4 }, (_, i) => t.dense.slice(i * 4, i * 4 + 4)))")
         band = max(bands, key=lambda part: part[1] * part[3])
-        for _ in range(40):
-            box = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.width]; })()")
-            low, high = [ViewTest.seconds(self, part) for part in self.text("#line-range").split(" (")[0].split(" to ")]
-            if high - low < 2e-5:
-                break
-            at = (band[0] + band[1] / 2) / 1e9
-            self.browser.wheel(box[0] + box[1] * (at - low) / (high - low), 200, -300)
+        self.zoom((band[0] + band[1] / 2) / 1e9, 2e-5)
         while not self.hovered("strtol\n"):  # the page asks some time after the last turn of the wheel
             self.browser.settle()
         self.picture("served-zoom")
@@ -538,8 +526,7 @@ class OwnFunctions(PageTest):
         self.assertEqual(calls["Sphere::hit(Ray const&) const"], 5 * calls["Floor::hit(Ray const&) const"])
         self.assertEqual(calls["Scene::nearest(Ray const&) const"], calls["Floor::hit(Ray const&) const"])
         # Shows the thread that draws the lower part.
-        self.browser.evaluate("(() => { const s = document.querySelector('select'); s.selectedIndex = 2; s.dispatchEvent(new Event('change')); })()")
-        self.browser.settle()
+        self.browser.perform("(() => { const s = document.querySelector('select'); s.selectedIndex = 2; s.dispatchEvent(new Event('change')); })()")
         self.assertGreater(self.painted("flame"), 3)
         self.browser.appear(height=380)
         self.browser.settle()
@@ -586,7 +573,6 @@ class StatesTest(PageTest):
             longest = max(wait["duration_ns"] for wait in waits if wait["kind"] == kind)
             self.assertGreaterEqual(colours.count(re.sub(r"[^\d,]", "", legend[kind])), longest / whole * len(rows[0]) - 1, kind)
         self.browser.key("t")
-        self.browser.settle()
         self.picture("states-dark")
         self.assertNotEqual(legend["lock"], self.browser.evaluate(
             "getComputedStyle([...document.querySelectorAll('#line-legend span')].find(s => s.textContent === 'lock').firstChild).backgroundColor"))
@@ -617,8 +603,7 @@ class StatesTest(PageTest):
         self.browser.settle()
         pointed = self.canvas()
         self.picture("arrow")
-        self.browser.evaluate("document.getElementById('line').dispatchEvent(new MouseEvent('mouseleave'))")
-        self.browser.settle()
+        self.browser.perform("document.getElementById('line').dispatchEvent(new MouseEvent('mouseleave'))")
         free = self.canvas()
         changed = [(x, y) for y, rows in enumerate(zip(pointed, free)) for x, (one, two) in enumerate(zip(*rows)) if one != two]
         left, top, width = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.top, b.width]; })()")
@@ -637,8 +622,7 @@ class StatesTest(PageTest):
         self.picture("wait")
         self.browser.evaluate("[...document.querySelectorAll('#line-details button')].find(b => b.textContent === 'select this time').click()")
         self.browser.until("/lock \\d/.test(document.querySelector('#line-details').textContent)")  # a served page gets the sums later
-        self.browser.evaluate("[...document.querySelectorAll('#line-details button')].find(b => b.textContent === 'samples').click()")
-        self.browser.settle()
+        self.browser.perform("[...document.querySelectorAll('#line-details button')].find(b => b.textContent === 'samples').click()")
         self.picture("samples-selected")
         in_time = self.browser.evaluate("""((address) => {
             const { spans, waits } = DATA.threads.map(t => t.states).find(s => s.waits.some(w => w.what.includes(address) && w.waker !== null));
@@ -647,8 +631,7 @@ class StatesTest(PageTest):
             for (let i = 0; i < m.length; i += 3) if (m[i] >= spans[at] && m[i] <= spans[at] + spans[at + 1]) sum += m[i + 2];
             return sum; })(%s)""" % json.dumps(address))
         self.assertTrue(self.text("#samples-of").startswith(f"{in_time} sample"), f"{in_time}: {self.text('#samples-of')}")
-        self.browser.evaluate("document.getElementById('samples-all').click()")
-        self.browser.settle()
+        self.browser.perform("document.getElementById('samples-all').click()")
         self.assertTrue(self.text("#samples-of").startswith(f"{figures('samples', self.trace)['samples']:,} sample"))
 
     def test_samples_have_the_shares_that_tracer_samples_has(self):
@@ -672,8 +655,7 @@ class StatesTest(PageTest):
                 row[1] += count
         self.assertEqual({(f["name"], f["module"]): [f["self"], f["total"]] for f in reported["functions"]}, sums)
         # And so it says of the outermost functions.
-        self.browser.evaluate("(s => { s.selectedIndex = [...s.options].findIndex(o => o.text === 'all threads as one'); s.dispatchEvent(new Event('change')); })(document.getElementById('samples-root'))")
-        self.browser.settle()
+        self.browser.perform("(s => { s.selectedIndex = [...s.options].findIndex(o => o.text === 'all threads as one'); s.dispatchEvent(new Event('change')); })(document.getElementById('samples-root'))")
         tips = self.browser.evaluate("""(() => {
             const canvas = document.getElementById('sampled'), area = canvas.getBoundingClientRect(), tips = new Set();
             for (const row of [0, 1]) for (let x = area.left + 2; x < area.right - 2; x += 3) {
