@@ -98,9 +98,9 @@ TABLE = """
     Tests/changes.py             Tests/Changes
     Tests/swift_tests.py         EVERYTHING
     Tests/times.json             Tests/Changes
-    Tests/recorded_programs.py   Tests/CoverageTests Tests/ExportTests Tests/FleetTests Tests/JSONTests Tests/OrderTests Tests/PlanTests Tests/ViewTests
+    Tests/recorded_programs.py   Tests/CoverageTests Tests/ExportTests Tests/FleetTests Tests/JSONTests Tests/LaunchTests Tests/OrderTests Tests/PlanTests Tests/RecordTests Tests/ViewTests
     Tests/launch_history.py      Tests/FleetTests Tests/ViewTests/test_history.py
-    Tests/script_modules.py      Tests/Arrows Tests/Comments Tests/Examples Tests/JSONTests Tests/Messages
+    Tests/script_modules.py      Tests/Arrows Tests/Comments Tests/Examples Tests/JSONTests Tests/Messages Tests/Planted
     Tests/kernel_account.py      Tests/RecordTests Tests/OrderTests Tests/EndToEnd
     Tests/CUnwindingTests/       Tests/UnwindingTests
     Tests/unwind-program/        Tests/UnwindingTests

@@ -30,12 +30,12 @@ class Git(Project):
     package, program = "git", "git"
     environment = {"GIT_CONFIG_NOSYSTEM": "1", **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
                                                   for what, value in (("NAME", "demo"), ("EMAIL", "demo@localhost"))}}
-    WITHOUT = [f"NO_{what}=1" for what in ("CURL", "EXPAT", "GETTEXT", "TCLTK", "PERL", "PYTHON", "OPENSSL")]
+    WITHOUT = [*(f"NO_{what}=1" for what in ("CURL", "EXPAT", "GETTEXT", "TCLTK", "PERL", "PYTHON", "OPENSSL")), "NO_REGEX=NeedsStartEnd"]
     COMMANDS = ["init -q .", "add .", "-c gc.auto=0 commit -q -m one", "diff", "-c gc.auto=0 commit -q -am two", "log -p", "blame f1", "branch side",
                 "checkout -q side", "gc -q", "fsck", "grep 7"]
 
     def build(self, source, run):
-        run("make", f"-j{os.cpu_count()}", "CFLAGS=" + COUNTED, "LDFLAGS=--coverage", *self.WITHOUT, "NO_REGEX=NeedsStartEnd", "git")
+        run("make", f"-j{os.cpu_count()}", "CFLAGS=" + COUNTED, "LDFLAGS=--coverage", *self.WITHOUT, "git")
 
     def session(self, work):
         for n in range(3):

@@ -1,15 +1,12 @@
 """`tracer launch`, `baseline`, `check`, `history` and `bisect-step` as a user types them, on a program whose start-up is known
 (subject/): what a regression is called, which statuses come back, what is written and what is left alone. No time is
 asserted; trials.py measures how often the lab is right."""
-import atexit
 import functools
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -17,31 +14,19 @@ import xml.dom.minidom
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import subject  # noqa: E402
+import subject
+from kernel_account import kernel_reports
+from recorded_programs import ROOT, TOOL, new_folder
 
-sys.path.insert(0, os.path.dirname(subject.HERE))
-from kernel_account import kernel_reports  # noqa: E402
-
-ROOT = os.path.dirname(os.path.dirname(subject.HERE))
-TOOL = os.path.join(ROOT, ".build/release/tracer")
 CPU = str(min(os.sched_getaffinity(0)))  # in a container CPU 0 may be another's
 
 
 # No machine is too wild for a series of two: with those that are made again there are four, and from five on they are judged.
 
 
-@functools.lru_cache(maxsize=None)
-def scratch():
-    """The folder of what this process builds once."""
-    folder = tempfile.mkdtemp(prefix="tracer-lab-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def built(*flags):
-    return subject.build(tempfile.mkdtemp(dir=scratch()), flags)
+    return subject.build(new_folder(), flags)
 
 
 def variant(kind):
@@ -148,6 +133,8 @@ def test_it_goes_on_without_the_process_that_would_tidy_up(tmp_path):
 
 
 class LaunchTest(unittest.TestCase):
+    CHECK = ("check", "-n", "2", "--warm-up", "0")
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="tracer-lab-")
         self.addCleanup(folder.cleanup)
@@ -216,30 +203,28 @@ class LaunchTest(unittest.TestCase):
     def test_baseline_is_accepted_unchanged_and_refuses_a_new_library(self):
         path = os.path.join(self.folder, "startup.json")
         self.baseline(path)
-        check = ("check", "-n", "2", "--warm-up", "0")
-        self.assertIn("within its budgets", self.tracer(*check, path, "--", self.app).stdout)
+        self.assertIn("within its budgets", self.tracer(*self.CHECK, path, "--", self.app).stdout)
         program, _ = variant("extra library")
-        broken = self.tracer(*check, path, "--", program, status=1).stdout
+        broken = self.tracer(*self.CHECK, path, "--", program, status=1).stdout
         self.assertIn("new-library: libextra.so", broken)
         self.assertIn("new-constructor: constructor extra_init of libextra.so", broken)
         self.assertIn("to accept it: tracer baseline", broken)
         # Budgets that somebody has set outlive a new baseline.
         self.tracer("baseline", "-n", "2", "-o", path, "--", program)
         self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
-        self.tracer(*check, path, "--", program)
+        self.tracer(*self.CHECK, path, "--", program)
 
     def test_a_broken_budget_is_told_in_each_format(self):
         path = os.path.join(self.folder, "startup.json")
         self.baseline(path)
-        check = ("check", "-n", "2", "--warm-up", "0")
         program, _ = variant("extra library")
         junit = os.path.join(self.folder, "junit.xml")
-        self.tracer(*check, "--format", "junit", "-o", junit, path, "--", program, status=1)
+        self.tracer(*self.CHECK, "--format", "junit", "-o", junit, path, "--", program, status=1)
         failures = xml.dom.minidom.parse(junit).getElementsByTagName("failure")
         self.assertGreaterEqual(len(failures), 2, pathlib.Path(junit).read_text())
-        github = self.tracer(*check, "--format", "github", path, "--", program, status=1).stdout
+        github = self.tracer(*self.CHECK, "--format", "github", path, "--", program, status=1).stdout
         self.assertTrue(github.startswith("::error file="), github)
-        self.assertFalse(json.loads(self.tracer(*check, "--format", "json", path, "--", program, status=1).stdout)["passed"])
+        self.assertFalse(json.loads(self.tracer(*self.CHECK, "--format", "json", path, "--", program, status=1).stdout)["passed"])
 
     def test_items_are_listed_and_the_gate_names_what_became_of_them(self):
         result = self.launch("-n", "2", "--untraced-every", "0", "--", self.app)
@@ -249,21 +234,20 @@ class LaunchTest(unittest.TestCase):
         path = os.path.join(self.folder, "items.json")
         baseline = self.baseline(path)
         self.assertEqual([item["name"] for item in baseline["items"]], ["settings", "cache"])
-        check = ("check", "-n", "2", "--warm-up", "0")
         for kind in ("a start-up item", "a start-up item of the pool"):
             program, expected = subject.with_item(os.path.join(self.folder, kind.replace(" ", "-")), kind, 50_000)
-            verdict = json.loads(self.tracer(*check, "--format", "json", path, "--", program, status=1).stdout)
+            verdict = json.loads(self.tracer(*self.CHECK, "--format", "json", path, "--", program, status=1).stdout)
             self.assertEqual([(f["rule"], f["subject"]) for f in verdict["findings"]], [expected])
             self.assertRegex(verdict["findings"][0]["message"], r"^new item in stage 1: planted\w*, (at least )?[\d.]+ ms \(limit")
         without = built("-DWITHOUT_CACHE")
-        self.assertRegex(self.tracer(*check, path, "--", without).stdout, r"note: start-up item cache of stage 1 is gone \(it took ")
+        self.assertRegex(self.tracer(*self.CHECK, path, "--", without).stdout, r"note: start-up item cache of stage 1 is gone \(it took ")
         # Two versions: what only one has is distinguished from what both have.
         table = self.launch("-n", "2", "--untraced-every", "0", "--vs", self.app, "--", without)
         self.assertEqual([(i["name"], i["change"]) for i in table["comparison"]["items"] if i["name"] == "cache"], [("cache", "gone")])
         # A baseline of an older tracer knows of no items, and of no budget for them.
         del baseline["items"], baseline["budgets"]["item_ms"]
         pathlib.Path(path).write_text(json.dumps(baseline))
-        self.tracer(*check, path, "--", program)
+        self.tracer(*self.CHECK, path, "--", program)
 
     def test_check_names_the_cause_and_how_to_accept_it(self):
         path = os.path.join(self.folder, "why.json")
