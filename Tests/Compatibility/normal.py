@@ -40,11 +40,6 @@ def pids(text):
     return re.sub(r"\b(pid|process|Process|PID|LWP|thread)([ =:]+)\d+", r"\1\2PID", text)
 
 
-def sorted_lines(text):
-    """For programs whose threads or processes write in no fixed order."""
-    return "".join(sorted(text.splitlines(keepends=True)))
-
-
 def without(*patterns):
     """Lines that match are omitted."""
     compiled = [re.compile(pattern) for pattern in patterns]

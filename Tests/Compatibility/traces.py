@@ -13,10 +13,7 @@ NAME = re.compile(r"(.*)\.\d+(?:\.\d+)?\.trace$")
 class Recording:
     files: int = 0
     calls: int = 0
-    dropped: int = 0
-    bytes: int = 0
     by_program: Counter = field(default_factory=Counter)
-    functions: Counter = field(default_factory=Counter)  # (function, module) → calls
     patched: Counter = field(default_factory=Counter)  # program → most functions that one of its processes recorded by entry patches
     faults: list = field(default_factory=list)
 
@@ -27,7 +24,6 @@ def read(folder, tool, has_functions=False):
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         recording.files += 1
-        recording.bytes += os.stat(path).st_blocks * 512
         done = subprocess.run([tool, "report", path, "--json"], capture_output=True, text=True, timeout=600)
         patched = recorded_functions(path, tool) if has_functions else 0
         os.unlink(path)
@@ -44,13 +40,10 @@ def read(folder, tool, has_functions=False):
             continue
         calls = sum(function["calls"] for function in shown["functions"])
         recording.calls += calls
-        recording.dropped += shown["dropped"]
         # Counts under the name it was started with and under its file's name: redis-server is a link to redis-check-rdb.
         for program in {os.path.basename(shown["program"]), NAME.sub(r"\1", name)}:
             recording.by_program[program] += calls
             recording.patched[program] = max(recording.patched[program], patched)
-        for function in shown["functions"]:
-            recording.functions[function["name"], os.path.basename(function["module"] or "")] += function["calls"]
     return recording
 
 

@@ -8,7 +8,6 @@ import struct
 TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap"]
 HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIIIII12xQ")
 FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5sB2x")
-FIXUP = struct.Struct("<iBBBx")
 SIGNED, RELOCATED_END = 1, 2
 
 
@@ -23,14 +22,6 @@ NOT_CODE = reasons()["notCode"]
 
 
 @dataclasses.dataclass
-class Fixup:
-    target: int
-    offset: int
-    end: int
-    kind: int
-
-
-@dataclasses.dataclass
 class Function:
     names: list
     address: int       # as linked
@@ -40,13 +31,10 @@ class Function:
     patch: int
     replaced: int
     resume: int
-    original: bytes
     relocated: bytes
     instructions: list       # (from the first byte of the relocated instructions, from the function's address)
     linked: int
-    fixups: list
     landing: int
-    landing_original: bytes
     flags: int
 
     @property
@@ -62,16 +50,13 @@ class Function:
 
 def read(path):
     content = pathlib.Path(path).read_bytes()
-    (magic, version, _, byte_count, _, _, _, _, _, elf_machine, _, base, _, function_count, fixup_count, functions, fixups, data, data_count, names,
+    (magic, version, _, byte_count, _, _, _, _, _, elf_machine, _, base, _, function_count, _, functions, fixups, data, data_count, names,
      names_count, keys, key_count, _) = HEADER.unpack_from(content)
     assert magic == int.from_bytes(b"plantrcr", "little") and version == 2 and byte_count == len(content)
-    all_fixups = [Fixup(*FIXUP.unpack_from(content, fixups + n * FIXUP.size)) for n in range(fixup_count)]
-    for fixup in all_fixups:
-        fixup.target += base
     result, name_number = [], 0
     for n in range(function_count):
-        (address, size, name, relocated, fixup, landing, tactic, reason, name_count, patch, replaced, resume, relocated_count, instruction_count, count, flags,
-         original, landing_original, linked) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
+        (address, size, name, relocated, _, landing, tactic, reason, name_count, patch, replaced, resume, relocated_count, instruction_count, _, flags,
+         _, _, linked) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
         texts = content[names + name:names + names_count].split(b"\0", name_count)[:name_count] if name_count else []
         for text in texts:  # none that the agent has to look at is passed over
             key, = struct.unpack_from("<I", content, keys + 4 * name_number)
@@ -82,7 +67,7 @@ def read(path):
         assert relocated + relocated_count + 2 * instruction_count <= data_count
         instructions = content[at + relocated_count:at + relocated_count + 2 * instruction_count]
         result.append(Function([text.decode() for text in texts], base + address, size, TACTICS[tactic], reason, patch, replaced, resume,
-                               original[:replaced], content[at:at + relocated_count], list(zip(instructions[::2], instructions[1::2])), linked,
-                               all_fixups[fixup:fixup + count], base + landing if landing else 0, landing_original, flags))
+                               content[at:at + relocated_count], list(zip(instructions[::2], instructions[1::2])), linked,
+                               base + landing if landing else 0, flags))
     assert name_number == key_count and names == max(functions, fixups, data, keys, names)
     return elf_machine, result

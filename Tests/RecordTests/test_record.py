@@ -349,7 +349,7 @@ class Signals(RecordTest):
         waits = pathlib.Path(f"/proc/{pid}/syscall").read_text().split()[0] == {"x86_64": "271", "aarch64": "73"}[os.uname().machine]
         return waits and not bits >> (number - 1) & 1
 
-    def count(self, process, number):
+    def count(self, process):
         """How often the program was sent a signal, once another one, sent later, has come through as well."""
         self.assertEqual(process.stdout.readline(), b"got\n")
         out, err = process.communicate(b"\n", timeout=LIMIT)
@@ -361,7 +361,7 @@ class Signals(RecordTest):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGWINCH):
             process = self.start(number, start_new_session=True)
             process.send_signal(number)
-            self.assertEqual(self.count(process, number), b"count 1\n", number)
+            self.assertEqual(self.count(process), b"count 1\n", number)
 
     def test_signal_to_the_group_reaches_the_program_once(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -372,7 +372,7 @@ class Signals(RecordTest):
             while not self.has_dealt_with(process.pid, number):
                 os.sched_yield()  # two that come at once are one
             process.send_signal(number)  # and one for the tool alone
-            self.assertEqual(self.count(process, number), b"count 4\n", number)
+            self.assertEqual(self.count(process), b"count 4\n", number)
 
     def test_default_action_of_a_forwarded_signal_ends_the_program(self):
         process = subprocess.Popen([TOOL, "record", "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

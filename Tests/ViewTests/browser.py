@@ -85,7 +85,6 @@ class Browser:
             address = parameters["request"]["url"]
             if not address.startswith(("file:", "about:", "data:", "blob:")) and not (self.server and address.startswith(self.server)):
                 self.complaints.append("network: " + address)
-        self.last = event.get("method")
 
     def open(self, page, hash=""):
         """A page is a path or an address."""
