@@ -37,14 +37,10 @@ class Program:
     known: str = ""
     family: str = ""
 
-    def requirements(self):
-        for word in self.needs.split():
-            what, _, package = word.partition(":")
-            yield what, package
-
     def missing(self, path):
         """[(what, package)] that is not on this machine."""
-        return [(what, package) for what, package in self.requirements() if not found(what, path)]
+        words = [word.partition(":") for word in self.needs.split()]
+        return [(what, package) for what, _, package in words if not found(what, path)]
 
     def recorded_by(self):
         return self.traced.split() if self.traced else [self.name.split()[0]]

@@ -45,10 +45,6 @@ def machine():
     return f"{model}, {os.cpu_count()} CPUs, {system}, Linux {platform.release()}, glibc {platform.libc_ver()[1]}"
 
 
-def spoken(text):
-    return text.splitlines()[0][:200]
-
-
 def markdown(results):
     ran = [r for r in results if not r.skipped and not r.broken]
     good = sum(r.passed for r in ran)
@@ -63,7 +59,7 @@ def markdown(results):
                      + (f" {max(r.recording.patched.values(), default=0):,} |" if has_functions and r.recording else ""))
     notes = [f"- **{r.name}**: {r.known}" for r in ran if r.known] \
         + [f"- **{r.name}**, line of the agent on stderr: `{said}`" for r in ran for said in r.said]
-    left = [f"- {r.name}: {spoken(r.skipped or r.broken)}" for r in results if r.skipped or r.broken]
+    left = [f"- {r.name}: {(r.skipped or r.broken).splitlines()[0][:200]}" for r in results if r.skipped or r.broken]
     if notes:
         lines += ["", *notes]
     if left:

@@ -535,9 +535,6 @@ class Folded(ExportTest):
                 stack, _, weight = line.rstrip("\n").rpartition(" ")
                 yield stack.split(";"), int(weight)
 
-    def self_times(self, trace):
-        return {f"{module}`{name}".replace(";", ":"): time for (name, module), (_, time) in self.report(trace).items() if time > 0}
-
     def test_self_times_add_up_to_the_nanosecond(self):
         for trace in [Traces.synthetic, *Traces.real]:
             with self.subTest(os.path.basename(trace)):
@@ -545,7 +542,8 @@ class Folded(ExportTest):
                 for stack, weight in self.stacks(self.export("folded", trace)):
                     self.assertGreater(len(stack), 2) # process, thread, function
                     found[without_file(stack[-1])] += weight
-                self.assertEqual(dict(found), self.self_times(trace))
+                times = {f"{module}`{name}".replace(";", ":"): time for (name, module), (_, time) in self.report(trace).items() if time > 0}
+                self.assertEqual(dict(found), times)
 
     def test_a_total_is_what_a_path_and_all_below_it_took(self):
         own, below = collections.Counter(), collections.Counter()
