@@ -29,38 +29,29 @@ SETS = {
     "EVERYTHING": ["Tests"],
 }
 TABLE = """
-    CSupport/                    AGENT
-    Sources/Agent/AgentEntry/          AGENT
+    CSupport/                        AGENT
+    Sources/Agent/                   AGENT
+    Sources/Agent/LoaderAudit/       Tests/EndToEnd/startup.py Tests/EndToEnd/agent_binary.py
+    Sources/Binaries/CDemangle/      READER
+    Sources/Binaries/CElfutils/      EVERYTHING
+    Sources/Binaries/CZydis/         PLAN
+    Sources/Binaries/ELF/            READER RECORDER PLAN USE UNWINDING Tests/SymbolsTests
+    Sources/Binaries/EntryPlan/      PLAN USE
+    Sources/Binaries/Symbols/        READER PLAN USE Tests/SymbolsTests
+    Sources/Binaries/Unwinding/      UNWINDING RECORDER
+    Sources/Format/                  EVERYTHING
+    Sources/Lab/                     LAB
     Sources/Lab/CCoveragePage/       USE
-    Sources/Reader/CDeflate/            READER
-    Sources/Binaries/CDemangle/           READER
-    Sources/Binaries/CElfutils/           EVERYTHING
-    Sources/Recorder/CInheritance/        RECORDER LAB
-    Sources/Lab/CLaunch/             LAB
-    Sources/Reader/CPageFiles/          PAGE
-    Sources/Recorder/CRecorder/           RECORDER LAB
-    Sources/Lab/CSQLite/             LAB
-    Sources/Format/CTraceLayout/        EVERYTHING
-    Sources/Program/CTracerAPI/          AGENT Tests/TracerAPITests
-    Sources/Binaries/CZydis/              PLAN
-    Sources/Binaries/ELF/                 READER RECORDER PLAN USE UNWINDING Tests/SymbolsTests
-    Sources/Binaries/EntryPlan/           PLAN USE
     Sources/Lab/FunctionUse/         USE
-    Sources/Agent/LabelLibrary/        AGENT
-    Sources/Lab/LaunchLab/           LAB
-    Sources/Lab/LaunchPage/          LAB
-    Sources/Agent/LoaderAudit/         Tests/EndToEnd/startup.py Tests/EndToEnd/agent_binary.py
-    Sources/Reader/Presentation/        READER LAB Tests/PresentationTests Tests/PlanTests USE PAGE
-    Sources/Recorder/Recorder/            RECORDER LAB
-    Sources/Lab/Statistics/          LAB
-    Sources/Binaries/Symbols/             READER PLAN USE Tests/SymbolsTests
-    Sources/Reader/TraceAnalysis/       READER LAB USE
-    Sources/Format/TraceFormat/         EVERYTHING
-    Sources/Reader/TracePage/           PAGE
-    Sources/Program/TracerAPI/           Tests/TracerAPITests Tests/EndToEnd/startup.py
-    Sources/Agent/TracerAgent/         AGENT
-    Sources/Binaries/Unwinding/           UNWINDING RECORDER
-    Sources/tracer/              READER RECORDER LAB PLAN USE PAGE
+    Sources/Program/CTracerAPI/      AGENT Tests/TracerAPITests
+    Sources/Program/TracerAPI/       Tests/TracerAPITests Tests/EndToEnd/startup.py
+    Sources/Reader/CDeflate/         READER
+    Sources/Reader/CPageFiles/       PAGE
+    Sources/Reader/Presentation/     READER LAB Tests/PresentationTests Tests/PlanTests USE PAGE
+    Sources/Reader/TraceAnalysis/    READER LAB USE
+    Sources/Reader/TracePage/        PAGE
+    Sources/Recorder/                RECORDER LAB
+    Sources/tracer/                  READER RECORDER LAB PLAN USE PAGE
     Plugins/                     Tests/Packages
     Package.swift                EVERYTHING
     Benchmarks/                  Tests/Scripts Tests/Examples
