@@ -8,14 +8,11 @@ import re
 import stat
 import subprocess
 import sys
-import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
 import options as named
 from documents import Document, Mistake
+from recorded_programs import ROOT, new_folder
 from shapes import Rules, differences, shape
 
 TABLE = """\
@@ -253,9 +250,7 @@ class Script(unittest.TestCase):
     """scripts/examples from outside, with a stand-in for the tool."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="examples-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = new_folder()
         self.write("tracer", STAND_IN)
         os.chmod(os.path.join(self.folder, "tracer"), stat.S_IRWXU)
         self.write("help.json", json.dumps(HELP))

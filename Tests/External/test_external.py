@@ -14,8 +14,9 @@ import time
 import unittest
 from unittest import mock
 
+from recorded_programs import LIMIT, new_folder
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIMIT = 300  # seconds, of what takes one at most
 
 
 @contextlib.contextmanager
@@ -85,9 +86,7 @@ done
 class Runs(unittest.TestCase):
     def setUp(self):
         keep_signals(self)
-        scratch = tempfile.TemporaryDirectory(prefix="external-check-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = scratch.name
+        self.folder = new_folder()
         self.agent = os.path.join(self.folder, "libtracer.so")
         subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", self.agent], check=True)
         self.counts = os.path.join(self.folder, "counts")

@@ -7,7 +7,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 import xml.dom.minidom
@@ -136,9 +135,7 @@ class LaunchTest(unittest.TestCase):
     CHECK = ("check", "-n", "2", "--warm-up", "0")
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="tracer-lab-")
-        self.addCleanup(folder.cleanup)
-        self.folder, self.app = folder.name, built()
+        self.folder, self.app = new_folder(), built()
 
     def tracer(self, *words, status=0):
         done = run_tool(self.folder, *words)

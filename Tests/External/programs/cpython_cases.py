@@ -43,9 +43,7 @@ class Result(unittest.TestResult):
         super().addError(test, error)
         self.fail(test, error)
 
-    def addFailure(self, test, error):
-        super().addFailure(test, error)
-        self.fail(test, error)
+    addFailure = addError
 
     def addSubTest(self, test, subtest, error):
         super().addSubTest(test, subtest, error)
