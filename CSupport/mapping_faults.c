@@ -1,6 +1,6 @@
 // SIGBUS from a page of the trace. The trace is mapped shared, so that kill -9 loses nothing; but when somebody else cuts
 // the file, or a file system cannot keep its promise of space, the next store raises SIGBUS. This handler stands in for
-// the program's own disposition and lets through what is not the agent's (docs/trampoline.md, *SIGBUS*). It runs on
+// the program's own disposition and lets through what is not the agent's (docs/internals/process.md, *SIGBUS*). It runs on
 // whatever stack the program has: C, a few words, and no lock.
 #include "layout.h"
 

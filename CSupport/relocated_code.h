@@ -1,6 +1,6 @@
-// Relocated instructions: what stood in the place of a function's first bytes, and the stub before them (docs/functions.md). No module has
-// them, so no unwinder finds a description there. They have none of their own either: relocated_code.c says of each which one of the
-// function's it stands for, and the unwinder goes on there, as if it had come from there.
+// Relocated instructions: what stood in the place of a function's first bytes, and the stub before them
+// (docs/internals/entry-patches.md). No module has them, so no unwinder finds a description there. They have none of their own either:
+// relocated_code.c says of each which one of the function's it stands for, and the unwinder goes on there, as if it had come from there.
 #ifndef TRACER_RELOCATED_CODE_H
 #define TRACER_RELOCATED_CODE_H
 #include "unwinder_questions.h"

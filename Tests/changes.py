@@ -61,8 +61,8 @@ TABLE = """
     Containerfile                Tests/Packages
     docs/                        DOCUMENTS
     docs/schemas/                Tests/JSONTests
-    docs/fleet.md                Tests/FleetTests DOCUMENTS
-    docs/settings.md             Tests/RecorderTests Tests/RecordTests DOCUMENTS
+    docs/guide/fleet.md          Tests/FleetTests DOCUMENTS
+    docs/reference/settings.md   Tests/RecorderTests Tests/RecordTests DOCUMENTS
     README.md                    DOCUMENTS
     CHANGELOG.md                 DOCUMENTS Tests/Packages
     CONTRIBUTING.md              DOCUMENTS

@@ -1,4 +1,4 @@
-// The aarch64 trampolines. docs/trampoline.md explains them; this is the summary. Labels and order are those of
+// The aarch64 trampolines. docs/internals/trampoline.md explains them; this is the summary. Labels and order are those of
 // x86_64/trampoline.S.
 //
 // A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's hook in x17 and

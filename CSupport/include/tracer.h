@@ -38,7 +38,7 @@ void tracer_end(const char *name) __attribute__((weak));
 
 // Start-up items: work of the start that is registered where it is defined, and run when the program says so. The runner is
 // one C file, tracer_startup.c, which belongs to the program: it needs neither the agent nor the tool.
-// docs/startup-items.md shows how constructors become items.
+// docs/guide/startup-items.md shows how constructors become items.
 
 /// The runner's view of an item. Made by the macros below; a program may make one at run time, and keep it for ever.
 struct tracer_startup_item {

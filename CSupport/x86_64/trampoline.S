@@ -1,4 +1,4 @@
-// The x86_64 trampolines. docs/trampoline.md explains them; this is the summary.
+// The x86_64 trampolines. docs/internals/trampoline.md explains them; this is the summary.
 //
 // A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's hook in r11 and jumps
 // here. Each address that calls return to has a *label*: 16 bytes of code that call the function and, on return, come back

@@ -67,7 +67,7 @@ def options(arguments):
     parser.add_argument("--quick", action="store_true", help="ten programs that are installed anyhow, once each")
     parser.add_argument("--list", action="store_true", help="name the programs and what they need, run nothing")
     parser.add_argument("--install", action="store_true", help="install what is missing (Debian, PyPI)")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table for docs/compatibility.md there; - is stdout")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table for docs/measurements/programs.md there; - is stdout")
     parser.add_argument("--stored", action="store_true", help="run nothing: show what was found when each program was run last")
     parser.add_argument("--commit", metavar="NAME", help="what the agent under test is called in the table (default: this checkout's commit)")
     parser.add_argument("--functions", action="store_true", help="every function of every module is recorded, not the calls of slots alone")

@@ -1,4 +1,4 @@
-"""Results as lines on a terminal and as the table of docs/compatibility.md."""
+"""Results as lines on a terminal and as the table of docs/measurements/programs.md."""
 import os
 import platform
 

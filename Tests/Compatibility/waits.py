@@ -152,7 +152,7 @@ def record(name, directory, repository):
 
 
 def origin(trace):
-    """CLOCK_MONOTONIC from which times of the run count: docs/format.md, `first`."""
+    """CLOCK_MONOTONIC from which times of the run count: docs/reference/format.md, `first`."""
     def first(path):
         with open(path, "rb") as file:
             return struct.unpack_from("<Q", file.read(72), 64)[0]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Real projects, built from Debian's source packages with --coverage and recorded with every function in sessions of a dozen commands and
-more: is each function called where gcov says so, and as often? By hand, since building them takes minutes: what docs/coverage.md says.
+more: is each function called where gcov says so, and as often? By hand, since building them takes minutes: docs/measurements/coverage.md.
 
     python3 Tests/CoverageTests/project.py [PROJECT…] [--cache FOLDER]
 

@@ -74,7 +74,7 @@ def options(arguments):
     parser.add_argument("--list", action="store_true", help="name systems, programs and their packages; run nothing")
     parser.add_argument("--keep", action="store_true", help="leave outputs and traces, and say where")
     parser.add_argument("--fresh", action="store_true", help="make the roots anew, with what the mirror has today")
-    parser.add_argument("--table", metavar="FILE", help="write the table for docs/compatibility.md there; - is standard output")
+    parser.add_argument("--table", metavar="FILE", help="write the table for docs/measurements/programs.md there; - is standard output")
     parser.add_argument("--arch", choices=["aarch64"], help="programs of Debian's arm64, under qemu")
     parser.add_argument("--packages", nargs="?", const=os.path.join(build.ROOT, ".build/package"), metavar="DIRECTORY",
                         help="install the packages of scripts/package in clean roots, record and report there (default: .build/package)")

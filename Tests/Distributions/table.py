@@ -1,4 +1,4 @@
-"""Results as the table of docs/compatibility.md: a row for each program, a column for each system."""
+"""Results as the table of docs/measurements/programs.md: a row for each program, a column for each system."""
 import subprocess
 import time
 

@@ -30,7 +30,7 @@ int main(void) {
 }
 """
 ROUNDS = 40
-COST_PARTS = 256  # parts per tick, docs/format.md
+COST_PARTS = 256  # parts per tick, docs/reference/format.md
 # Each round is one call of a function of its own, with 1,000 calls below it, so that the tree distinguishes rounds. Between
 # them the same work is done and timed without being recorded: with calls, and the called part alone. The unrecorded callee is
 # reached through a pointer, as the recorded one is through the PLT.

@@ -4,7 +4,7 @@ status and files, a valid trace with calls.
     scripts/test Tests/EndToEnd/arm_programs.py
 
 The commands do not fork: an emulator that ignores MADV_WIPEONFORK (qemu-user before 8.0) runs the agent of the child
-on the parent's trace (docs/compatibility.md, aarch64).
+on the parent's trace (docs/reference/compatibility.md, aarch64).
 """
 import fcntl
 import functools

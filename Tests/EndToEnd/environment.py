@@ -97,8 +97,8 @@ int main(int argc, char **argv) {
 }
 """
 GLOBS = ("*", "libc.so.6!str*", "*!*")
-# Expected differences: the agent's handler of SIGBUS (docs/trampoline.md). Commands that start a program again and again put it into a
-# process group, on one CPU, and observe its system calls with a filter: that is their purpose (docs/launch-lab.md).
+# Expected differences: the agent's handler of SIGBUS (docs/internals/process.md). Commands that start a program again and again put it
+# into a process group, on one CPU, and observe its system calls with a filter: that is their purpose (docs/guide/launch-lab.md).
 OURS = ("LD_PRELOAD=", "TRACER_")
 OWN_SIGNALS = 1 << signal.SIGBUS - 1
 LAUNCHED = ("Seccomp", "NoNewPrivs", "Cpus_allowed_list")

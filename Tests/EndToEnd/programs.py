@@ -650,7 +650,7 @@ class GdbTest:
             for stack in stacks:
                 frames = [f.split("@")[0] for f in self.frames(stack)]
                 if re.search(r"^#\d+ .*(\btracer_s\w+|\btracer_run_apart|\$e\w+) \(", stack, re.M):
-                    continue # in the agent's own slow path, which has no unwind tables: docs/compatibility.md
+                    continue # in the agent's own slow path, which has no unwind tables: docs/reference/compatibility.md
                 inside += "tireless_outer" in frames
                 if "main" not in frames and "work" not in frames or "corrupt" in stack or "previous frame" in stack:
                     raise Failed(f"a stack that is not whole:\n{stack}")

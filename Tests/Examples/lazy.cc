@@ -1,5 +1,5 @@
 // A program with the rows that node's start has: constructors of a source file, a local static that takes most of the
-// start, and calls enough to be shown. What docs/startup.md shows of node is looked for in its table where node is not there.
+// start, and calls enough to be shown. What docs/guide/startup.md shows of node is looked for in its table where node is not there.
 #include <cstdlib>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// A start of registered pieces: docs/startup-items.md.
+// A start of registered pieces: docs/guide/startup-items.md.
 #include <time.h>
 #include <tracer.h>
 

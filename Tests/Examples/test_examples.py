@@ -155,7 +155,7 @@ class RealDocuments(unittest.TestCase):
     """An example that nothing can break shows nothing."""
 
     def examples(self):
-        for path in [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs/*.md")))]:
+        for path in [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs/**/*.md"), recursive=True))]:
             yield from Document(path, pathlib.Path(path).read_text(encoding="utf-8")).examples()
 
     def test_there_are_some(self):
@@ -190,10 +190,10 @@ class RealDocuments(unittest.TestCase):
 
 class Benchmark(unittest.TestCase):
     def setUp(self):
-        self.text = pathlib.Path(ROOT, "docs/performance.md").read_text(encoding="utf-8")
+        self.text = pathlib.Path(ROOT, "docs/measurements/performance.md").read_text(encoding="utf-8")
 
     def wrong(self, text):
-        return [text for _, text in named.wrong_in_bench(ROOT, Document("docs/performance.md", text))]
+        return [text for _, text in named.wrong_in_bench(ROOT, Document("docs/measurements/performance.md", text))]
 
     def test_the_tables_have_the_rows_of_the_script(self):
         self.assertEqual(self.wrong(self.text), [])

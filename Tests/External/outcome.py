@@ -1,4 +1,4 @@
-"""Results as lines, as JSON, and as the tables of docs/compatibility.md."""
+"""Results as lines, as JSON, and as the tables of docs/measurements/test-suites.md."""
 import collections
 import datetime
 import json

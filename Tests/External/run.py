@@ -49,7 +49,7 @@ def options(arguments):
     parser.add_argument("--commit", metavar="NAME", help="what the agent is called in the results (default: this checkout's commit)")
     parser.add_argument("--stored", action="append", metavar="FILE", help="run nothing: the tables of these results; given again, of all of them")
     parser.add_argument("--against", metavar="FILE", help="say what has changed since these results, of another agent")
-    runs.add_options(parser, "external", "docs/compatibility.md")
+    runs.add_options(parser, "external", "docs/measurements/test-suites.md")
     return parser.parse_args(arguments)
 
 

@@ -67,7 +67,7 @@ def options(arguments):
     parser.add_argument("--filter", metavar="REGEX", default="", help="programs whose name matches")
     parser.add_argument("--way", action="append", choices=list(WAYS), help="only built so; may be given again")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="how many at once (default: %(default)s)")
-    runs.add_options(parser, "torture", "docs/functions.md")
+    runs.add_options(parser, "torture", "docs/measurements/functions.md")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Runs the statements of docs/fleet.md, as they stand there, on ClickHouse (embedded: chdb) and on DuckDB, over what
+"""Runs the statements of docs/guide/fleet.md, as they stand there, on ClickHouse (embedded: chdb) and on DuckDB, over what
 `tracer history export` writes of a history that is made here; the answers are worked out here, too.
 
 The two databases come from PyPI into a folder of their own, once: $TRACER_FLEET_VENV or ~/.cache/tracer/fleet.
@@ -60,7 +60,7 @@ def python_of_databases():
 
 
 def statements(database):
-    text = open(os.path.join(ROOT, "docs/fleet.md"), encoding="utf-8").read()
+    text = open(os.path.join(ROOT, "docs/guide/fleet.md"), encoding="utf-8").read()
     return [(kind.strip() or None, body) for kind, body in re.findall(r"```sql " + database + r"([^\n]*)\n(.*?)```", text, re.S)]
 
 

@@ -1,5 +1,5 @@
 """Every JSON output of the tool against its schema in docs/schemas: of one process, of a run, of parts of the time. A schema allows no
-member that it does not name, and names none without a reader of docs/json.md having to guess."""
+member that it does not name, and names none without a reader of docs/reference/json.md having to guess."""
 import csv
 import json
 import os
@@ -257,8 +257,8 @@ class Outputs(unittest.TestCase):
 
 class Schemas(unittest.TestCase):
     def test_every_output_has_one_and_the_document_names_each(self):
-        text = pathlib.Path(ROOT, "docs/json.md").read_text(encoding="utf-8")
-        linked = set(re.findall(r"\(schemas/([\w-]+\.json)\)", text))
+        text = pathlib.Path(ROOT, "docs/reference/json.md").read_text(encoding="utf-8")
+        linked = set(re.findall(r"\(\.\./schemas/([\w-]+\.json)\)", text))
         self.assertEqual(linked, set(os.listdir(SCHEMAS)))
         commands = {match for path in pathlib.Path(ROOT, "Sources/tracer/Commands").rglob("*.swift")
                     for match in re.findall(r'@Flag[^\n]*\n    var json', path.read_text(encoding="utf-8")) if match}

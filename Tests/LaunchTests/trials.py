@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How often the lab is right: regressions of random kinds must be named first, and unchanged programs must not
-raise an alarm. The figures of docs/launch-lab.md come from here.
+raise an alarm. The figures of docs/measurements/launch-lab.md come from here.
 
     Tests/LaunchTests/trials.py --planted 20 --refused 20 --items 20 --unchanged 200
 """

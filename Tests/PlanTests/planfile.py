@@ -1,4 +1,4 @@
-"""Reads a plan file (docs/functions.md, plan_layout.h); shares no code with the tool."""
+"""Reads a plan file (docs/internals/entry-patches.md, plan_layout.h); shares no code with the tool."""
 import dataclasses
 import functools
 import pathlib

@@ -134,7 +134,7 @@ class Statuses(RecordTest):
     def test_help_is_help(self):
         done = self.record("--help")
         self.assertEqual(done.returncode, 0)
-        with open(os.path.join(ROOT, "docs/settings.md"), encoding="utf-8") as manual:
+        with open(os.path.join(ROOT, "docs/reference/settings.md"), encoding="utf-8") as manual:
             rows = [line.split("|")[1:3] for line in manual if "| `TRACER_" in line]
         self.assertGreater(len(rows), 10)
         for options, variable in rows:

@@ -2,12 +2,12 @@ import Foundation
 import Recorder
 import Testing
 
-/// docs/settings.md is written by hand; that it has each setting, with its option and its default, is checked here.
+/// docs/reference/settings.md is written by hand; that it has each setting, with its option and its default, is checked here.
 @Suite struct SettingTests {
     /// Cells of the first table, row by row.
     static func rows() throws -> [[String]] {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let lines = try String(contentsOf: root.appending(path: "docs/settings.md"), encoding: .utf8).split(separator: "\n")
+        let lines = try String(contentsOf: root.appending(path: "docs/reference/settings.md"), encoding: .utf8).split(separator: "\n")
         return lines.drop { !$0.hasPrefix("|---") }.dropFirst().prefix { $0.hasPrefix("|") }.map { line in
             line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
         }

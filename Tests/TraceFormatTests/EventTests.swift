@@ -33,7 +33,7 @@ import TraceFormat
         #expect(unwound.controlTime == Word.timeReach - 1)
     }
 
-    /// docs/format.md.
+    /// docs/reference/format.md.
     @Test func theBitsOfBothVersionsAreWhereTheyAreSaidToBe() {
         #expect(Event.enter(1, after: 1).word == 1 << 26 | 1 << 2 | 1)
         #expect(Event.complete(1, after: 1, duration: 1)?.word == 1 << 47 | 1 << 26 | 1 << 2 | 3)

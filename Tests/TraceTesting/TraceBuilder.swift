@@ -1,4 +1,4 @@
-// Writes well-formed traces for tests and benchmarks, as docs/format.md describes them.
+// Writes well-formed traces for tests and benchmarks, as docs/reference/format.md describes them.
 import CTraceLayout
 import TraceFormat
 

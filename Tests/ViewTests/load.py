@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How long a page as large as pages get takes to stand: `tracer view` of a small program, its data replaced by 100,000 frames,
-60,000 slices and 18,000 functions, 10 MB. Figures, no test: docs/view.md has them."""
+60,000 slices and 18,000 functions, 10 MB. Figures, no test: docs/internals/page.md has them."""
 import json
 import os
 import pathlib

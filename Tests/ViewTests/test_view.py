@@ -17,7 +17,7 @@ from kernel_account import kernel_reports
 from recorded_programs import ROOT, TOOL, figures, new_folder, preloaded, run, tracer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DROPPED = 120  # its offset in the header: docs/format.md
+DROPPED = 120  # its offset in the header: docs/reference/format.md
 
 
 def program(folder):
@@ -507,7 +507,7 @@ class DiffTest(PageTest):
 
 
 class OwnFunctions(PageTest):
-    """The program's own functions, which no slot leads to. The picture of docs/functions.md comes from here."""
+    """The program's own functions, which no slot leads to. The picture of docs/guide/functions.md comes from here."""
 
     @classmethod
     def make(cls):

@@ -1,6 +1,7 @@
 // clang-format off: this is assembly
-// libtracer-labels.so: space for labels (docs/trampoline.md), and nothing else. Unwinders need a loaded module that describes the return
-// addresses on a stack. libtracer.so itself has space for 65,534 labels, since more would count for every process that locks its memory.
+// libtracer-labels.so: space for labels (docs/internals/trampoline.md), and nothing else. Unwinders need a loaded module that describes
+// the return addresses on a stack. libtracer.so itself has space for 65,534 labels, since more would count for every process that locks
+// its memory.
 // Functions that are recorded by an entry patch are called from more call sites than that: `tracer record --functions` preloads this
 // library, too.
 #include "../../../CSupport/frames.h"

@@ -71,7 +71,7 @@ package struct AddressSpace {
     }
 }
 
-/// The part of an agent library's image that holds labels, which recorded calls return to, and stubs (docs/trampoline.md,
+/// The part of an agent library's image that holds labels, which recorded calls return to, and stubs (docs/internals/trampoline.md,
 /// CSupport/reserved.h).
 struct ReservedArea {
     let range: Range<UInt64>

@@ -1,5 +1,5 @@
-// To which addresses the agent's labels return (docs/trampoline.md, "Labels"), read in the process while it lives. An address has its label
-// for the life of the process, unless its code is unmapped.
+// To which addresses the agent's labels return (docs/internals/trampoline.md, "Labels"), read in the process while it lives. An address
+// has its label for the life of the process, unless its code is unmapped.
 import Glibc
 
 package final class ReturnLabels {

@@ -1,4 +1,4 @@
-// Claims of docs/format.md, checked by the compiler.
+// Claims of docs/reference/format.md, checked by the compiler.
 //
 // All headers are named here: SwiftPM compiles a Swift target again when an object file that it depends on has changed, and this one
 // is the only object that there is.

@@ -164,7 +164,7 @@ public enum Variables {
             "TRACER_SESSION", SessionStamp.self, SessionStamp(number: 0, recorder: 0, namespace: 0),
             form: "16 hexadecimal digits, '-', a process id, '-', a namespace")
     }
-    /// When exec was called, and by which process (docs/format.md, PHASE).
+    /// When exec was called, and by which process (docs/reference/format.md, PHASE).
     @inlinable public static var exec: Variable<ExecStamp> {
         Variable(
             "TRACER_EXEC", ExecStamp.self, ExecStamp(nanoseconds: 0, pid: 0), form: "nanoseconds of CLOCK_MONOTONIC, '-', a process id")

@@ -47,8 +47,8 @@ static int read_number(int file, int *number) {
     return got == sizeof *number;
 }
 
-// The agent cannot know when its image was started: it is given that time, as late as that can be written (docs/format.md, PHASE).
-// In the place of a value of the right length, since a child of a program with threads must not allocate.
+// The agent cannot know when its image was started: it is given that time, as late as that can be written (docs/reference/format.md,
+// PHASE). In the place of a value of the right length, since a child of a program with threads must not allocate.
 static void write_exec_time(char *const environment[], const char *name) {
     size_t length = strlen(name);
     for (char *const *entry = environment; *entry; entry++) {

@@ -1,4 +1,4 @@
-// The plans that a recording of functions needs, made before the program is started (docs/functions.md).
+// The plans that a recording of functions needs, made before the program is started (docs/guide/functions.md).
 import ELF
 import EntryPlan
 import Foundation

@@ -231,7 +231,7 @@ int main(int argc, char **argv) {
         CHECK(there);
         for (int i = 0; i < 3; i++) CHECK(called(there, "call_foo") == 2);
         CHECK(called(opened("caller", RTLD_LAZY), "call_foo") == 1);
-        // Before glibc 2.35 no unwinder would find its way there: such a module is left alone (docs/compatibility.md, dlmopen).
+        // Before glibc 2.35 no unwinder would find its way there: such a module is left alone (docs/reference/compatibility.md, dlmopen).
         counted("foo", dlsym(RTLD_DEFAULT, "_dl_find_object") ? 4 : 1);
     } else if (!strcmp(mode, "reload")) {
         for (int i = 0; i < 500; i++) {

@@ -1,5 +1,5 @@
 // Functions that wait, or let another thread go on, and which of their arguments says for what: a lock, a condition, a descriptor, a
-// thread, a word in memory. Their calls are recorded with it (docs/format.md, Arguments). A name alone is no function, as in
+// thread, a word in memory. Their calls are recorded with it (docs/reference/format.md, Arguments). A name alone is no function, as in
 // HookPolicy.swift.
 import CSupport
 import CTraceLayout

@@ -1,4 +1,4 @@
-// AArch64: what stands at the entry of a patched function, and what it leads to (docs/functions.md; Arm ARM C6).
+// AArch64: what stands at the entry of a patched function, and what it leads to (docs/internals/entry-patches.md; Arm ARM C6).
 #if arch(arm64)
 import CSupport
 import CTraceLayout

@@ -1,4 +1,4 @@
-// x86-64: what stands at the entry of a patched function, and what it leads to (docs/functions.md; Intel SDM volume 2).
+// x86-64: what stands at the entry of a patched function, and what it leads to (docs/internals/entry-patches.md; Intel SDM volume 2).
 #if arch(x86_64)
 import CSupport
 import CTraceLayout

@@ -1,7 +1,7 @@
 // The plan of a module, declared once: what `tracer plan` found of each function, and what an agent needs to patch its entry.
-// docs/functions.md describes it in prose. One file for each module: a header, functions in the order of their addresses, fixups,
-// bytes (relocated instructions and where they come from), keys of names, and names. Little-endian; 0 is in what is not used. The
-// names are last, with a checksum of their own: who wants all functions of a module need not read them.
+// docs/internals/entry-patches.md describes it in prose. One file for each module: a header, functions in the order of their addresses,
+// fixups, bytes (relocated instructions and where they come from), keys of names, and names. Little-endian; 0 is in what is not used.
+// The names are last, with a checksum of their own: who wants all functions of a module need not read them.
 //
 // Every index and offset is checked by whoever reads the file (TraceFormat/PlanContent.swift); nothing in it is a pointer, and a
 // reader needs no memory of its own.

@@ -1,5 +1,5 @@
 // The layout of a trace file, declared once. The agent's assembly uses the event bits; its C and Swift code and the
-// reader use the structures. `docs/format.md` describes the same layout in prose; layout.c asserts it.
+// reader use the structures. `docs/reference/format.md` describes the same layout in prose; layout.c asserts it.
 //
 // All values are little-endian, naturally aligned, and at fixed offsets. An all-zero word is never an event and an
 // all-zero header is never a chunk, so a file that ends in untouched pages simply ends there.

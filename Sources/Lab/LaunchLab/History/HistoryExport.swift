@@ -6,7 +6,7 @@ import TraceAnalysis
 package enum HistoryExport {
     package enum Format: String, CaseIterable, Sendable { case csv, ndjson }
 
-    /// Columns in the order of the CSV; docs/fleet.md describes them.
+    /// Columns in the order of the CSV; docs/guide/fleet.md describes them.
     static func row(_ series: History.Series, _ stage: HistoryStage) -> [(String, JSON)] {
         let entry = series.entry
         func nanoseconds(_ value: Double) -> JSON { .unsigned(UInt64(max(value, 0).rounded())) }

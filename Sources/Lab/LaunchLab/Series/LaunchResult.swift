@@ -53,7 +53,7 @@ package struct LaunchResult: Sendable {
         let difference = Difference(untraced, Sample(profiles.map { Double($0.total) }))
         return min(max(difference.medians, 0), calls * LaunchResult.costliestCall)
     }
-    /// Nanoseconds. A recorded call costs some 30 (docs/performance.md), several times that while caches are cold.
+    /// Nanoseconds. A recorded call costs some 30 (docs/measurements/performance.md), several times that while caches are cold.
     package static let costliestCall = 200.0
 
     /// Overhead for each traced call; nil when no launch was made without the agent.

@@ -1,4 +1,4 @@
-// The object that a call waited for or released: one of its arguments (docs/format.md, Arguments).
+// The object that a call waited for or released: one of its arguments (docs/reference/format.md, Arguments).
 import CTraceLayout
 import Presentation
 

@@ -1,5 +1,5 @@
 // The records of how the process started: phases, initializers, loads, what its modules need and what they are bound to.
-// In file order, as the agent wrote them; nothing is concluded here. docs/format.md says what each field means.
+// In file order, as the agent wrote them; nothing is concluded here. docs/reference/format.md says what each field means.
 import CTraceLayout
 import Presentation
 import TraceFormat

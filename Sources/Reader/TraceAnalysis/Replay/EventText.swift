@@ -53,7 +53,7 @@ package struct DumpedLine: Record {
         Member("tid") { $0.event.tid }
         Member("ticks") { $0.event.ticks.raw }
         Member("time_ns") { $0.time }
-        Member("kind", "docs/format.md") { $0.event.kind.rawValue }
+        Member("kind", "docs/reference/format.md") { $0.event.kind.rawValue }
         Member.optional("id", "of the function") { $0.event.function }
         Member.optional("name") { $0.name?.name }
         Member.optional("module") { $0.name?.module }

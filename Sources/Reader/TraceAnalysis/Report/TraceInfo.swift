@@ -89,7 +89,7 @@ extension TraceFile {
         }
         if header.flags & UInt32(TRACE_FLAG_FOREIGN) != 0 {
             texts.append(
-                "calls from and to code compiled by GHC, OCaml or Go for shared libraries are not recorded: it has its own calling conventions (docs/compatibility.md)"
+                "calls from and to code compiled by GHC, OCaml or Go for shared libraries are not recorded: it has its own calling conventions (docs/reference/compatibility.md)"
             )
         }
         if header.flags & UInt32(TRACE_FLAG_NAMESPACE) != 0 {

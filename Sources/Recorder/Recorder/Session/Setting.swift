@@ -28,7 +28,7 @@ package struct Setting {
         value = { text in variable.read(text).map { written($0, text) } }
     }
 
-    /// All of them, in the order of the manual (docs/settings.md).
+    /// All of them, in the order of the manual (docs/reference/settings.md).
     package static var all: [Setting] {
         [
             Setting(Variables.output), Setting(Variables.maximumDepth, as: number), Setting(Variables.minimumTime),

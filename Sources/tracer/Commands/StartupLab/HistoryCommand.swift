@@ -72,7 +72,7 @@ struct HistoryCommand: ParsableCommand {
 
     struct Export: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "One row per stage and series, for other databases (columns: docs/fleet.md).",
+            abstract: "One row per stage and series, for other databases (columns: docs/guide/fleet.md).",
             discussion: """
                 tracer history export > startup.csv
                 tracer history export --format ndjson --program app

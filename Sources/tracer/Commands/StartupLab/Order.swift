@@ -19,7 +19,7 @@ struct Order: ParsableCommand {
         discussion: """
             For traces of every function (tracer record --functions '*'). Functions that are called before the program is \
             ready come first, in the order of their first calls; then those that are called later, next to their \
-            callers; the rest is left to the linker. Build with -ffunction-sections (docs/order.md).
+            callers; the rest is left to the linker. Build with -ffunction-sections (docs/guide/order.md).
 
             With --check two builds are launched alternately, without the agent, with the arguments after --. The table \
             compares page faults of text by library, touched text, and time until ready, warm and from disk, each with an \

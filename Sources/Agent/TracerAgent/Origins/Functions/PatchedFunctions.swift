@@ -1,6 +1,6 @@
 // Functions that are recorded by their own first bytes: these lead to a stub, and that to the trampolines. What can be replaced, and by
-// what, `tracer plan` has found out (docs/functions.md); here a plan is applied to a module before any of its code runs, when it
-// is there at the start or has just been mapped. A function gets a number at its first call.
+// what, `tracer plan` has found out (docs/internals/entry-patches.md); here a plan is applied to a module before any of its code runs,
+// when it is there at the start or has just been mapped. A function gets a number at its first call.
 import CSupport
 import CTraceLayout
 
