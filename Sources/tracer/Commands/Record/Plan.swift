@@ -10,7 +10,7 @@ struct Plan: ParsableCommand {
         abstract: "Shows which functions of a program or library can be patched for recording, how, and why others cannot.",
         discussion: """
             Only reads the file; runs nothing. A plan is cached in ~/.cache/tracer/plans and made again when the file changes. \
-            nops, jump5, jump2, word, trap: what is replaced at a function's entry (docs/guide/functions.md).
+            nops, jump5, jump2, word, trap: what is replaced at a function's entry (docs/guide/commands/plan.md).
 
             EXAMPLES
               tracer plan ./app
