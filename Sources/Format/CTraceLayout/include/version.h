@@ -2,7 +2,7 @@
 #ifndef TRACER_VERSION_H
 #define TRACER_VERSION_H
 
-#define TRACER_VERSION "0.2.0"
+#define TRACER_VERSION "0.3.0"
 
 // Note (ELF gABI, chapter 5) that identifies libtracer.so as an agent and gives its version; the tool looks for it before
 // it preloads the file.
