@@ -58,6 +58,7 @@ private struct CountingSink: StreamSink, ~Copyable {
     private(set) var sums: PlainArray<Sums>
     private(set) var edges: [Edge: UInt64] = [:]
     private(set) var calls: UInt64 = 0
+    var migratedCalls = Migrations()
     private let moment: UInt64
     private let rows: RowNumbers
 
@@ -89,9 +90,6 @@ private struct CountingSink: StreamSink, ~Copyable {
         count(row, at: start, from: parent.row)
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {}
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
 
     mutating func begin(thread: UInt32) {}
     mutating func add(_ other: borrowing CountingSink) {
@@ -103,6 +101,4 @@ private struct CountingSink: StreamSink, ~Copyable {
         }
         edges.merge(other.edges) { $0 &+ $1 }
     }
-    mutating func translate(_ frame: Frame, from other: borrowing CountingSink) -> Frame { frame }
-    func hasMigrated(_ frame: Frame) -> Bool { false }
 }

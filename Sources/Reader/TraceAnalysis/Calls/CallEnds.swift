@@ -23,11 +23,8 @@ package final class TraceEnd {
 
 /// Finds the ends of one thread's calls; its chunks must store all their open frames.
 final class CallEnds {
-    struct Key: Hashable {
-        var enter: UInt64
-        /// Numbered as in `EndSink`.
-        var row: UInt32
-    }
+    /// Its row is as in `EndSink`.
+    typealias Key = FrameKey
     struct End {
         var time: UInt64
         var how: Ending
@@ -96,11 +93,10 @@ final class CallEnds {
         }
         for index in 0..<stack.frames.count {
             let frame = stack.frames[index]
-            let key = Key(enter: frame.enter, row: frame.row)
-            guard wanted.contains(key), next?.contains(key) != true else { continue }
+            guard wanted.contains(frame.key), next?.contains(frame.key) != true else { continue }
             var end = next == nil ? atEnd() : End(time: latest, how: .lost)
             end.time = max(end.time, frame.enter)
-            known[key] = end
+            known[frame.key] = end
         }
     }
 }
@@ -109,18 +105,12 @@ private struct EndSink: CallSink {
     let wanted: Set<CallEnds.Key>
     var ends: [CallEnds.Key: CallEnds.End] = [:]
 
-    init(wanted: Set<CallEnds.Key>) { self.wanted = wanted }
-
     static func row(_ function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     mutating func row(of function: UInt32) -> UInt32 { Self.row(function) }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        let key = CallEnds.Key(enter: frame.enter, row: frame.row)
-        if wanted.contains(key) { ends[key] = CallEnds.End(time: time, how: ending) }
+        if wanted.contains(frame.key) { ends[frame.key] = CallEnds.End(time: time, how: ending) }
     }
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {}
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
 }

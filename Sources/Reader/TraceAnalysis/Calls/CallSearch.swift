@@ -66,7 +66,7 @@ private struct SearchSink: StreamSink, ~Copyable {
     private let wanted: CallSearch.Wanted
     private let range: Range<UInt64>
     private var thread: UInt32 = 0
-    private var migrations = Migrations()
+    var migratedCalls = Migrations()
 
     private(set) var calls: UInt64 = 0
     private(set) var found: UInt64 = 0
@@ -132,11 +132,9 @@ private struct SearchSink: StreamSink, ~Copyable {
         if _slowPath(isWanted(row)), isOutermost { note(row, start, end, isOver: true) }
     }
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        migrations.insert(row, enter: start)
+        migratedCalls.insert(row, enter: start)
         if isWanted(row) { note(row, start, end, isOver: true) }
     }
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
 
     mutating func begin(thread: UInt32) { self.thread = thread }
 
@@ -147,12 +145,7 @@ private struct SearchSink: StreamSink, ~Copyable {
         longestCalls += other.longestCalls
         moments += other.moments
         isTooMany = isTooMany || other.isTooMany
-        var union = migrations
-        union.formUnion(other.migrations) { $0 }
-        migrations = union
+        addMigratedCalls(of: other)
         settle()
     }
-
-    mutating func translate(_ frame: Frame, from other: borrowing SearchSink) -> Frame { frame }
-    func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
 }

@@ -28,6 +28,13 @@ package struct Frame: BitwiseCopyable {
         self.object = object
     }
     static var nobody: Frame { Frame(enter: 0, row: 0) }
+    var key: FrameKey { FrameKey(enter: enter, row: row) }
+}
+
+/// The identity of a call on its thread.
+struct FrameKey: Hashable {
+    var enter: UInt64
+    var row: UInt32
 }
 
 package enum Ending: UInt8 {
@@ -64,6 +71,9 @@ package protocol CallSink: ~Copyable {
 }
 
 extension CallSink where Self: ~Copyable {
+    package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
+    package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    package mutating func unknown() {}
     package static var wantsSites: Bool { false }
     @inline(__always) package mutating func leafSite(_ address: UInt64) {}
     package static var wantsObjects: Bool { false }
@@ -287,9 +297,8 @@ extension CallStack where Sink: ~Copyable {
         let wanted = Set(stored.map { FrameKey(enter: $0.enter_ticks, row: sink.row(of: $0.function)) })
         while frames.count > kept {
             let frame = frames[frames.count - 1]
-            let key = FrameKey(enter: frame.enter, row: frame.row)
-            if wanted.contains(key) {
-                known[key] = frames.removeLast()
+            if wanted.contains(frame.key) {
+                known[frame.key] = frames.removeLast()
                 active.remove(frame.row)
             } else {
                 popSeldom(at: max(latest, frame.enter), .lost)
@@ -396,9 +405,4 @@ extension CallStack where Sink: StreamSink & ~Copyable {
         enters &+= other.enters
         exits &+= other.exits
     }
-}
-
-private struct FrameKey: Hashable {
-    var enter: UInt64
-    var row: UInt32
 }

@@ -48,22 +48,12 @@ struct RowNumbers: ~Copyable {
 
 /// Calls that ended on another thread than they began on: the latter must not take them for still running.
 struct Migrations {
-    private struct Call: Hashable {
-        var row: UInt32
-        var enter: UInt64
-    }
-    private var calls: Set<Call> = []
+    private(set) var calls: Set<FrameKey> = []
     private static let most = 1 << 16
 
     mutating func insert(_ row: UInt32, enter: UInt64) {
-        if calls.count < Self.most { calls.insert(Call(row: row, enter: enter)) }
+        if calls.count < Self.most { calls.insert(FrameKey(enter: enter, row: row)) }
     }
 
-    func contains(_ row: UInt32, enter: UInt64) -> Bool {
-        !calls.isEmpty && calls.contains(Call(row: row, enter: enter))
-    }
-
-    mutating func formUnion(_ other: Migrations, translate: (UInt32) -> UInt32) {
-        for call in other.calls { insert(translate(call.row), enter: call.enter) }
-    }
+    func contains(_ frame: Frame) -> Bool { calls.contains(frame.key) }
 }

@@ -14,10 +14,28 @@ protocol StreamSink: CallSink, ~Copyable {
     mutating func begin(thread: UInt32)
     /// Adds the sums of the other sink.
     mutating func add(_ other: borrowing Self)
+    /// Returns this sink's row for a row of `other`: the same, unless it numbers functions that no record describes.
+    mutating func translate(_ row: UInt32, from other: borrowing Self) -> UInt32
     /// Returns a frame of `other`, which was added, with this sink's numbers for functions.
     mutating func translate(_ frame: Frame, from other: borrowing Self) -> Frame
-    /// Returns true if the call has returned on another thread.
-    func hasMigrated(_ frame: Frame) -> Bool
+    var migratedCalls: Migrations { get set }
+}
+
+extension StreamSink where Self: ~Copyable {
+    mutating func translate(_ row: UInt32, from other: borrowing Self) -> UInt32 { row }
+
+    mutating func translate(_ frame: Frame, from other: borrowing Self) -> Frame {
+        var frame = frame
+        frame.row = translate(frame.row, from: other)
+        return frame
+    }
+
+    mutating func addMigratedCalls(of other: borrowing Self) {
+        for call in other.migratedCalls.calls {
+            let row = translate(call.row, from: other)
+            migratedCalls.insert(row, enter: call.enter)
+        }
+    }
 }
 
 /// How far a reading has come, for whoever watches.
@@ -129,25 +147,20 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         latestOfThread.merge(other.latestOfThread) { max($0, $1) }
         calls.merge(other.calls) { $0 &+ $1 }
         for (thread, frames, bound) in other.openAtEnd {
-            var translated: [Frame] = []
-            for frame in frames { translated.append(stack.sink.translate(frame, from: other.stack.sink)) }
-            openAtEnd.append((thread, translated, bound))
+            openAtEnd.append((thread, frames.map { stack.sink.translate($0, from: other.stack.sink) }, bound))
         }
     }
 
     /// The latest event, or what the file says of its end.
     var end: Ticks { Ticks(max(latest, trace.lastSample.raw)) }
 
-    /// True if the call has returned on another thread that was read here.
-    private func hasMigrated(_ frame: Frame) -> Bool { stack.sink.hasMigrated(frame) }
-
     /// Calls that had not returned run until their thread ended or the trace does.
     /// - Parameter others: threads that are not shown, on which they may have returned
     private func closeOpenFrames(_ others: StreamWorker?) {
-        let end = end
+        if let others { stack.sink.addMigratedCalls(of: others.stack.sink) }
+        let end = end, migrated = stack.sink.migratedCalls
         for (thread, frames, bound) in openAtEnd {
-            var own: [Frame] = []
-            for frame in frames where !hasMigrated(frame) && others?.hasMigrated(frame) != true { own.append(frame) }
+            let own = frames.filter { !migrated.contains($0) }
             openFrames[thread] = own.count
             let ended = trace.metadata.threads[thread]?.ended
             if !own.isEmpty { latestOfThread[thread] = min(ended ?? end, end).raw }

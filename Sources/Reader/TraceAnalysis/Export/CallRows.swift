@@ -102,7 +102,6 @@ struct CallRows: CallSink, ~Copyable {
         text.append(names[row &- 1])
     }
     mutating func missing(_ count: UInt64, at time: UInt64) { moment(.missing(count), at: time, depth: 0) }
-    mutating func unknown() {}
 }
 
 struct CallRowExport {

@@ -213,5 +213,4 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         sink.moment(.orphan(function: row &- 1), at: self.time(time))
     }
     mutating func missing(_ count: UInt64, at time: UInt64) { sink.moment(.missing(count), at: self.time(time)) }
-    mutating func unknown() {}
 }

@@ -279,6 +279,4 @@ private struct ReplayPass: CallSink {
     mutating func missing(_ count: UInt64, at time: UInt64) {
         add(ReplayLine(kind: .missing(count), start: Ticks(time), depth: 0))
     }
-
-    mutating func unknown() {}
 }

@@ -48,7 +48,7 @@ package struct Accumulator: ~Copyable {
     /// Calls of known length that were made from each function. Beside the sums: those are a cache line.
     private(set) var made: PlainArray<UInt64>
     private var rows: RowNumbers
-    private var migrated = Migrations()
+    var migratedCalls = Migrations()
     private(set) var coverage: CallCoverage
 
     package private(set) var calls: UInt64 = 0
@@ -107,8 +107,7 @@ package struct Accumulator: ~Copyable {
         }
     }
 
-    /// The row here of a row of `other`.
-    private mutating func translate(_ row: UInt32, from other: borrowing Accumulator) -> UInt32 {
+    mutating func translate(_ row: UInt32, from other: borrowing Accumulator) -> UInt32 {
         other.rows.unknownFunction(row).map { unknownRow($0) } ?? row
     }
 
@@ -129,9 +128,7 @@ package struct Accumulator: ~Copyable {
         unwound &+= other.unwound
         migrations &+= other.migrations
         unknownWords &+= other.unknownWords
-        var union = migrated
-        union.formUnion(other.migrated) { translate($0, from: other) }
-        migrated = union
+        addMigratedCalls(of: other)
     }
 }
 
@@ -177,7 +174,7 @@ extension Accumulator: CallSink {
 
     package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migrations &+= 1
-        migrated.insert(row, enter: start)
+        migratedCalls.insert(row, enter: start)
         time(end &- start, row, parent: 0, isOutermost: true)
     }
 
@@ -187,12 +184,4 @@ extension Accumulator: CallSink {
 
 extension Accumulator: StreamSink {
     mutating func begin(thread: UInt32) { coverage.begin(thread: thread) }
-
-    mutating func translate(_ frame: Frame, from other: borrowing Accumulator) -> Frame {
-        var frame = frame
-        frame.row = translate(frame.row, from: other)
-        return frame
-    }
-
-    func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.row, enter: frame.enter) }
 }

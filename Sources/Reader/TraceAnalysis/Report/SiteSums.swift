@@ -33,7 +33,7 @@ private struct SiteSums: StreamSink, ~Copyable {
     private var open = PlainArray<UInt32>(repeating: 0, count: 1)
     /// Duration of the latest call closed, by number: only calls open at the trace's end, whose opening this sink did not see.
     private var ended: [Int: UInt64] = [:]
-    private var migrated = Migrations()
+    var migratedCalls = Migrations()
     private var nextLeafSite: UInt64 = 0
     private(set) var calls: UInt64 = 0
 
@@ -124,14 +124,11 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     /// Adds a call that began on another thread, without its site: only where the call began is that known.
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        migrated.insert(row, enter: start)
+        migratedCalls.insert(row, enter: start)
         let number = number(row, 0, at: start)
         time(end &- start, number, isOutermost: true)
         takeSelf(end &- start, number, parent: .nobody)
     }
-
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
 
     // MARK: - Parts of a trace
 
@@ -140,9 +137,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         ended = [:]
     }
 
-    private mutating func translate(_ row: UInt32, from other: borrowing SiteSums) -> UInt32 {
-        rows.translate(row, from: other.rows)
-    }
+    mutating func translate(_ row: UInt32, from other: borrowing SiteSums) -> UInt32 { rows.translate(row, from: other.rows) }
     private mutating func translate(number: Int, from other: borrowing SiteSums) -> Int {
         var key = other.keys[number]
         key.row = translate(key.row, from: other)
@@ -158,9 +153,7 @@ private struct SiteSums: StreamSink, ~Copyable {
             if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
             durations.add(other.durations, row: theirs.durationRow, to: sums[number].durationRow)
         }
-        var union = migrated
-        union.formUnion(other.migrated) { translate($0, from: other) }
-        migrated = union
+        addMigratedCalls(of: other)
     }
 
     mutating func translate(_ frame: Frame, from other: borrowing SiteSums) -> Frame {
@@ -169,8 +162,6 @@ private struct SiteSums: StreamSink, ~Copyable {
         if frame.tag != 0 { frame.tag = UInt64(translate(number: Int(frame.tag), from: other)) }
         return frame
     }
-
-    func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.row, enter: frame.enter) }
 }
 
 extension TraceFile {

@@ -55,7 +55,7 @@ private struct SampledCallSink: StreamSink, ~Copyable {
     /// First of `moments` that is not before the latest end. Calls of a unit end in the order of time.
     private var next = 0
     private(set) var callsOfSample: [[SampledCalls.Call]]
-    private var migrations = Migrations()
+    var migratedCalls = Migrations()
     private(set) var calls: UInt64 = 0
 
     init(_ ofThread: SamplesOfThread, _ count: Int) {
@@ -90,17 +90,10 @@ private struct SampledCallSink: StreamSink, ~Copyable {
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         note(row, from: start, to: end, depth: depth)
     }
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migrations.insert(row, enter: start) }
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }
 
     mutating func add(_ other: borrowing SampledCallSink) {
         for index in callsOfSample.indices { callsOfSample[index] += other.callsOfSample[index] }
-        var union = migrations
-        union.formUnion(other.migrations) { $0 }
-        migrations = union
+        addMigratedCalls(of: other)
     }
-
-    mutating func translate(_ frame: Frame, from other: borrowing SampledCallSink) -> Frame { frame }
-    func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
 }

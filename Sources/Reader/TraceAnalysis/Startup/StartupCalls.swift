@@ -226,8 +226,4 @@ private struct StartupSink: CallSink {
         self.end(row, start, end, parent.row, once: once, isOver: true)
         if isSpan(row) { add(row, start, end, calls: 0) }
     }
-
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
 }

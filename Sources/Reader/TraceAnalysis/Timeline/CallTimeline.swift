@@ -238,7 +238,4 @@ private struct LaneSink: CallSink {
         calls &+= 1
         add(slot, start, end, depth)
     }
-    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
-    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
 }

@@ -64,7 +64,7 @@ struct PathSums: ~Copyable {
 
     private var rows: RowNumbers
     private var isEntryOnly: PlainArray<Bool>
-    private var migrated = Migrations()
+    var migratedCalls = Migrations()
 
     /// Calls of dlopen are paths of their own for each file that they bring.
     let files: LoadedFiles
@@ -302,14 +302,13 @@ extension PathSums: CallSink {
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        migrated.insert(row, enter: start)
+        migratedCalls.insert(row, enter: start)
         let node = child(root, row)
         nodes[Int(node)].migrated &+= 1
         time(end &- start, node, below: 0, isWithin: false, isWhole: true)
     }
 
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
-    mutating func unknown() {}
 }
 
 extension PathSums: StreamSink {
@@ -335,9 +334,7 @@ extension PathSums: StreamSink {
             }
             nodes[Int(paths[index])].add(node)
         }
-        var union = migrated
-        union.formUnion(other.migrated) { translate($0, from: other) }
-        migrated = union
+        addMigratedCalls(of: other)
     }
 
     mutating func translate(_ frame: Frame, from other: borrowing PathSums) -> Frame {
@@ -350,9 +347,7 @@ extension PathSums: StreamSink {
         return frame
     }
 
-    private mutating func translate(_ row: UInt32, from other: borrowing PathSums) -> UInt32 {
+    mutating func translate(_ row: UInt32, from other: borrowing PathSums) -> UInt32 {
         other.rows.unknownFunction(row).map { unknownRow($0) } ?? row
     }
-
-    func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.row, enter: frame.enter) }
 }

@@ -53,7 +53,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     /// Calls found by thread, one for each moment.
     private(set) var found: [UInt32: [OpenCall]] = [:]
     private(set) var calls: UInt64 = 0
-    private var migrations = Migrations()
+    var migratedCalls = Migrations()
 
     /// Recording did: of calls that were open then no more is known.
     private let isStopped: Bool
@@ -172,15 +172,11 @@ struct OpenCalls: StreamSink, ~Copyable {
                 argument: argument))
     }
     /// It was open on two threads: on neither is known when.
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migrations.insert(row, enter: start) }
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }
 
     // MARK: - Parts of a trace
 
-    private mutating func translate(_ row: UInt32, from other: borrowing OpenCalls) -> UInt32 {
-        rows.translate(row, from: other.rows)
-    }
+    mutating func translate(_ row: UInt32, from other: borrowing OpenCalls) -> UInt32 { rows.translate(row, from: other.rows) }
 
     mutating func add(_ other: borrowing OpenCalls) {
         leave()
@@ -204,17 +200,8 @@ struct OpenCalls: StreamSink, ~Copyable {
             carried[CallKey(thread: thread, row: translate(other.latest.row, from: other), enter: other.latest.enter)] =
                 other.latest.argument
         }
-        var union = migrations
-        union.formUnion(other.migrations) { translate($0, from: other) }
-        migrations = union
+        addMigratedCalls(of: other)
     }
-
-    mutating func translate(_ frame: Frame, from other: borrowing OpenCalls) -> Frame {
-        var frame = frame
-        frame.row = translate(frame.row, from: other)
-        return frame
-    }
-    func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
 }
 
 struct CallKey: Hashable {

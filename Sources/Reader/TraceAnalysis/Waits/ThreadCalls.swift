@@ -27,7 +27,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
     private(set) var found: [ThreadCall] = []
     private(set) var isTooMany = false
     private(set) var calls: UInt64 = 0
-    private var migrations = Migrations()
+    var migratedCalls = Migrations()
 
     private static var most: Int { 1 << 22 }
 
@@ -83,9 +83,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
                 row: row, parent: parent.row, enter: start, end: end, depth: UInt32(truncatingIfNeeded: depth), site: site,
                 argument: argument), isOver: true)
     }
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migrations.insert(row, enter: start) }
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    mutating func unknown() {}
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }
 
     mutating func begin(thread: UInt32) { self.thread = thread }
     mutating func add(_ other: borrowing ThreadCalls) {
@@ -93,10 +91,6 @@ struct ThreadCalls: StreamSink, ~Copyable {
         isTooMany = isTooMany || other.isTooMany
         found += other.found
         limit()
-        var union = migrations
-        union.formUnion(other.migrations) { $0 }
-        migrations = union
+        addMigratedCalls(of: other)
     }
-    mutating func translate(_ frame: Frame, from other: borrowing ThreadCalls) -> Frame { frame }
-    func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
 }
