@@ -104,6 +104,19 @@ struct ChunkReader: ~Copyable {
         return decoder.latest
     }
 
+    /// Reads a thread's chunks, in its order, up to a moment at which the calls that are still running end.
+    @inline(__always)
+    mutating func read<Sink: CallSink & ~Copyable>(_ chunks: [Chunk], until end: UInt64, into stack: inout CallStack<Sink>) {
+        var latest: UInt64 = 0, previous: Chunk?
+        for listed in chunks where listed.opened.ticks <= end {
+            guard let chunk = settled(listed) else { continue }
+            stack.begin(chunk, storedFrames(chunk), after: previous, latest: latest, areCalls: true)
+            previous = chunk
+            latest = max(latest, read(chunk, into: &stack))
+        }
+        stack.closeAll(at: end, .open)
+    }
+
     /// The file, but for a chunk that may change: that is held as it was at one moment.
     private struct Source: ~Copyable {
         let file: InputFile

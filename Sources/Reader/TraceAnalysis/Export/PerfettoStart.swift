@@ -122,15 +122,3 @@ extension Ready.Reason {
         }
     }
 }
-
-extension Initializer.Kind {
-    fileprivate var text: String {
-        switch self {
-        case .preinitArray: "preinit_array"
-        case .initializer: "init"
-        case .initArray: "init_array"
-        case .finalizer: "fini"
-        case .finiArray: "fini_array"
-        }
-    }
-}

@@ -99,22 +99,14 @@ package struct Metadata: Sendable, RecordReader {
 
     /// Every moment in it becomes even.
     mutating func stretch(_ clock: ClockCorrection) {
-        suppressed = suppressed.mapValues { moment in
-            var moment = moment
-            clock.stretch(&moment)
-            return moment
+        for function in suppressed.keys { clock.stretch(&suppressed[function]!) }
+        for module in modules.keys {
+            clock.stretch(&modules[module]!.loaded)
+            clock.stretch(&modules[module]!.unloaded)
         }
-        modules = modules.mapValues { module in
-            var module = module
-            clock.stretch(&module.loaded)
-            clock.stretch(&module.unloaded)
-            return module
-        }
-        threads = threads.mapValues { thread in
-            var thread = thread
-            clock.stretch(&thread.started)
-            clock.stretch(&thread.ended)
-            return thread
+        for thread in threads.keys {
+            clock.stretch(&threads[thread]!.started)
+            clock.stretch(&threads[thread]!.ended)
         }
         start.stretch(clock)
     }

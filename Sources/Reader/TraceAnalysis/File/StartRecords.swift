@@ -148,20 +148,14 @@ package struct StartRecords: Sendable {
         for index in phases.indices { clock.stretch(&phases[index].usage) }
         for index in initializers.indices {
             clock.stretch(&initializers[index].begin)
-            if var end = initializers[index].end {
-                clock.stretch(&end.usage)
-                initializers[index].end = end
-            }
+            if initializers[index].end != nil { clock.stretch(&initializers[index].end!.usage) }
         }
         for index in ready.indices { clock.stretch(&ready[index].ticks) }
         for index in loads.indices {
             clock.stretch(&loads[index].begin)
             clock.stretch(&loads[index].opened)
             clock.stretch(&loads[index].mapped)
-            if var end = loads[index].end {
-                clock.stretch(&end)
-                loads[index].end = end
-            }
+            if loads[index].end != nil { clock.stretch(&loads[index].end!) }
         }
         for index in onces.indices { clock.stretch(&onces[index].ticks) }
     }

@@ -63,7 +63,7 @@ package struct ConstructorRun: Sendable {
         }
         return initializers.map { initializer in
             let from = initializer.begin.ticks, to = max(ended(initializer), from)
-            let covered = disjoint(inside[initializer.number] ?? [], within: from.raw..<max(to.raw, from.raw))
+            let covered = TimeWindow((inside[initializer.number] ?? []).map { $0.clamped(to: from.raw..<to.raw) }).moments
             let total = clock.netTicks(from, to)
             let nested = covered.reduce(UInt64(0)) { $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound)) }
             let after = initializer.end?.usage ?? initializer.begin
@@ -88,17 +88,4 @@ package struct ConstructorRun: Sendable {
     }
 
     private static func difference(_ after: UInt32, _ before: UInt32) -> UInt32 { after > before ? after - before : 0 }
-
-    /// The union of `ranges` inside `whole`.
-    static func disjoint(_ ranges: [Range<UInt64>], within whole: Range<UInt64>) -> [Range<UInt64>] {
-        var result: [Range<UInt64>] = []
-        for range in ranges.map({ $0.clamped(to: whole) }).filter({ !$0.isEmpty }).sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            if let last = result.last, range.lowerBound <= last.upperBound {
-                result[result.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
-            } else {
-                result.append(range)
-            }
-        }
-        return result
-    }
 }

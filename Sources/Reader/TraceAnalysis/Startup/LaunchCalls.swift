@@ -15,7 +15,7 @@ package enum LaunchCalls {
         package var calls: UInt64
         /// Clipped at ready.
         package var total: Nanoseconds
-        package var children: [Node]
+        package var children: [Node] = []
         package var isLazy = false
         /// A start-up item; its module is its stage.
         package var isItem = false
@@ -36,15 +36,7 @@ package enum LaunchCalls {
             let sink = LaunchSink(
                 trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy, waits: timeline.mainWaits)
             var stack = CallStack(sink, rowCount: 0)
-            var latest: UInt64 = 0
-            var previous: Chunk?
-            for listed in chunks where listed.opened.ticks <= end.raw {
-                guard let chunk = reader.settled(listed) else { continue }
-                stack.begin(chunk, reader.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
-                previous = chunk
-                latest = max(latest, reader.read(chunk, into: &stack))
-            }
-            stack.closeAll(at: end.raw, .open)
+            reader.read(chunks, until: end.raw, into: &stack)
             return nodes(stack.sink.nodes, stack.sink.waitsOfNode, trace, lazy, CodeNames(trace.metadata, symbolizer))
         }
         return []
@@ -53,24 +45,22 @@ package enum LaunchCalls {
     private static func nodes(
         _ sums: [LaunchSink.Sum], _ waits: [Int: [String: UInt64]], _ trace: TraceFile, _ lazy: [LazyRun], _ names: CodeNames
     ) -> [Node] {
+        func time(_ ticks: UInt64) -> Nanoseconds { trace.timeScale.nanoseconds(ticks) }
         // A child lies after its parent: from the back, each is whole when its parent takes it.
         var built = sums.map { sum -> Node in
             if let index = LaunchSink.index(ofLazy: sum.row) {
-                return Node(
-                    name: lazy[index].name.name, module: lazy[index].name.module, calls: sum.calls,
-                    total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
+                let name = lazy[index].name
+                return Node(name: name.name, module: name.module, calls: sum.calls, total: time(sum.ticks), isLazy: true)
             }
             if let item = trace.metadata.functions[sum.row &- 1].flatMap({ $0.isSpan ? StartupItem.Registration($0.rawName) : nil }) {
-                return Node(
-                    name: item.name, module: item.stageText, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [],
-                    isItem: true)
+                return Node(name: item.name, module: item.stageText, calls: sum.calls, total: time(sum.ticks), isItem: true)
             }
             let (name, module) = names.function(sum.row &- 1)
-            return Node(name: name, module: module, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])
+            return Node(name: name, module: module, calls: sum.calls, total: time(sum.ticks))
         }
         for (index, kinds) in waits {
             built[index].children = kinds.sorted { $0.key < $1.key }.map { kind, ticks in
-                Node(name: MainWait.text(kind), module: "", calls: 1, total: trace.timeScale.nanoseconds(ticks), children: [], isWait: true)
+                Node(name: MainWait.text(kind), module: "", calls: 1, total: time(ticks), isWait: true)
             }
         }
         for index in sums.indices.dropFirst().reversed() {

@@ -47,11 +47,11 @@ struct StartupCalls {
         var reader = ChunkReader(trace)
         for chunks in trace.chunksOfThread {
             guard let thread = chunks.first?.thread else { continue }
-            var sink = StartupSink(
-                trace, thread: thread, until: end.raw, main: main?.thread == thread ? main?.ticks.raw : nil,
-                counts: byFunction)
+            let from = main?.thread == thread ? main?.ticks.raw : nil
+            var stack = CallStack(StartupSink(trace, thread: thread, until: end.raw, main: from, counts: byFunction), rowCount: 0)
             byFunction = []
-            sink = Self.read(chunks, &reader, sink, until: end.raw)
+            reader.read(chunks, until: end.raw, into: &stack)
+            var sink = stack.sink
             byFunction = sink.counts
             sink.moments.sum()
             moments[thread] = sink.moments
@@ -77,22 +77,6 @@ struct StartupCalls {
 
     /// Calls that began on the thread from one moment of its initializers and loads, of main or ready, to another.
     func calls(on thread: UInt32, from: Ticks, to: Ticks) -> UInt64 { moments[thread]?.calls(from: from, to: to) ?? 0 }
-
-    private static func read(_ chunks: [Chunk], _ reader: inout ChunkReader, _ sink: consuming StartupSink, until end: UInt64)
-        -> StartupSink
-    {
-        var stack = CallStack(sink, rowCount: 0)
-        var latest: UInt64 = 0
-        var previous: Chunk?
-        for listed in chunks where listed.opened.ticks <= end {
-            guard let chunk = reader.settled(listed) else { continue }
-            stack.begin(chunk, reader.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
-            previous = chunk
-            latest = max(latest, reader.read(chunk, into: &stack))
-        }
-        stack.closeAll(at: end, .open)
-        return stack.sink
-    }
 }
 
 /// Counts the calls of one thread. Rows are function ids plus one.

@@ -105,7 +105,7 @@ extension Initializer.Kind: JSONValue {
     package static var form: JSONForm { .choice(allCases.map(\.text)) }
     package var json: JSON { .string(text) }
 
-    private var text: String {
+    var text: String {
         switch self {
         case .preinitArray: "preinit_array"
         case .initializer: "init"

@@ -124,7 +124,7 @@ package struct LibraryLoad: Sendable {
             let own = records.initializers.filter { $0.load == load.number && $0.begin.ticks <= context.end }
             let ranges = own.map { $0.begin.ticks.raw..<max(min($0.end?.usage.ticks ?? context.end, context.end).raw, $0.begin.ticks.raw) }
             let whole = begin.raw..<max(begin.raw, context.end.raw)
-            let constructors = ConstructorRun.disjoint(ranges, within: whole).reduce(UInt64(0)) {
+            let constructors = TimeWindow(ranges.map { $0.clamped(to: whole) }).moments.reduce(UInt64(0)) {
                 $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound))
             }
             let end = context.end(of: load)

@@ -8,19 +8,8 @@ package struct StateTimeline: Sendable {
     package enum State: String, Sendable, CaseIterable {
         case running, runnable, lock, condition, pipe, disk, sleep, child, join, other, unknown
 
-        fileprivate init(_ kind: WaitKind) {
-            switch kind {
-            case .lock: self = .lock
-            case .condition: self = .condition
-            case .pipe: self = .pipe
-            case .disk: self = .disk
-            case .sleep: self = .sleep
-            case .child: self = .child
-            case .join: self = .join
-            case .processor: self = .runnable
-            case .other: self = .other
-            }
-        }
+        /// Waits have the names of their kinds, but for those for a CPU.
+        fileprivate init(_ kind: WaitKind) { self = kind == .processor ? .runnable : State(rawValue: kind.rawValue)! }
     }
     /// Moments and lengths are ticks.
     package struct Span: Sendable {
