@@ -18,17 +18,11 @@ package struct OpenCall: BitwiseCopyable, Sendable {
     var site: UInt64 = 0
     var argument = noArgument
 
-    package init(
-        row: UInt32 = 0, parent: UInt32 = 0, enter: UInt64 = 0, end: UInt64 = 0, depth: UInt32 = 0, site: UInt64 = 0,
-        argument: UInt64 = noArgument
-    ) {
-        self.row = row
-        self.parent = parent
-        self.enter = enter
-        self.end = end
-        self.depth = depth
-        self.site = site
-        self.argument = argument
+    package init() {}
+
+    init(_ frame: Frame, below parent: Frame, until end: UInt64, depth: Int) {
+        (row, self.parent, enter, self.end) = (frame.row, parent.row, frame.enter, end)
+        (self.depth, site, argument) = (UInt32(truncatingIfNeeded: depth), frame.site, frame.object ?? noArgument)
     }
 
     var isKnown: Bool { row != 0 }
@@ -67,7 +61,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     /// When it is; 0 where that has to be looked for.
     private var nextMoment: UInt64 = 0
     private var site: UInt64 = 0
-    private var argument = noArgument
+    private var object: UInt64?
     /// The call that began last may end where its argument does not stand any more: in the thread's next chunk, which another may read.
     private var latest = OpenCall()
     private var carried: [CallKey: UInt64] = [:]
@@ -146,30 +140,23 @@ struct OpenCalls: StreamSink, ~Copyable {
 
     mutating func row(of function: UInt32) -> UInt32 { rows.row(of: function) }
     mutating func leafSite(_ address: UInt64) { site = address }
-    mutating func leafObject(_ bits: UInt64?) { argument = bits ?? noArgument }
+    mutating func leafObject(_ bits: UInt64?) { object = bits }
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if isCall { calls &+= 1 }
-        if let object = frame.object { latest = OpenCall(row: frame.row, enter: frame.enter, argument: object) }
+        if frame.object != nil { latest = OpenCall(frame, below: parent, until: 0, depth: depth) }
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         if latest.row == frame.row, latest.enter == frame.enter { latest = OpenCall() }
         if wanted.isEmpty { return }
         // The kernel may have reported for longer than the trace goes on.
         let time = ending == .open && !isStopped ? .max : time
-        note(
-            OpenCall(
-                row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),
-                site: frame.site,
-                argument: frame.object ?? noArgument))
+        note(OpenCall(frame, below: parent, until: time, depth: depth))
     }
     @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         calls &+= 1
         if _fastPath(end < nextMoment) { return }
-        note(
-            OpenCall(
-                row: row, parent: parent.row, enter: start, end: end, depth: UInt32(truncatingIfNeeded: depth), site: site,
-                argument: argument))
+        note(OpenCall(Frame(enter: start, row: row, site: site, object: object), below: parent, until: end, depth: depth))
     }
     /// It was open on two threads: on neither is known when.
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }

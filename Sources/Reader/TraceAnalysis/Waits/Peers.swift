@@ -175,7 +175,7 @@ extension WaitSearch {
             act.process != process || act.call == nil || act.call?.thread != own
         }
         if let last, last.until >= begin {
-            processes[process].note(object: last.object, of: index)
+            processes[process].waits[index].object = last.object
             processes[process].note(last, isOwn: last.process == process, processes[last.process], of: index)
             return
         }
@@ -186,23 +186,22 @@ extension WaitSearch {
             let name = other.threads.last { $0.tid == pid }?.name ?? other.trace.programName
             peers.append(Wait.Peer(name: name, pid: pid, descriptor: Int32(truncatingIfNeeded: descriptor.number)))
         }
-        processes[process].note(peers, of: index)
+        processes[process].waits[index].peers = peers
     }
 
     private mutating func note(_ act: PeerAct, isOwn: Bool, _ other: WaitSearch, of index: Int) {
         let wait = waits[index], thread = act.call.flatMap { call in other.threads.firstIndex { $0.thread == call.thread } }
         if isOwn {
             guard let thread, let call = act.call?.call else { return }
-            note(Wait.Waker(thread: thread, act: call, at: call.enter, late: late(wait.thread, after: call.enter)), of: index)
+            waits[index].waker = Wait.Waker(thread: thread, act: call, at: call.enter, late: late(wait.thread, after: call.enter))
             return
         }
         let named = thread.map { other.threads[$0] } ?? other.threads.last { $0.tid == other.trace.header.pid }
         let pid = other.trace.header.pid
-        note(
-            Wait.OtherProcess(
-                name: named?.name ?? other.trace.programName, pid: pid, tid: named?.tid ?? pid,
-                begun: other.trace.header.first.monotonic_ns, thread: named?.thread,
-                function: act.call.flatMap { other.name($0.call.row) }, caller: act.call.flatMap { other.name($0.call.parent) },
-                late: Nanoseconds(UInt64(max(monotonic(wait.end) &- act.at, 0)))), of: index)
+        waits[index].otherProcess = Wait.OtherProcess(
+            name: named?.name ?? other.trace.programName, pid: pid, tid: named?.tid ?? pid,
+            begun: other.trace.header.first.monotonic_ns, thread: named?.thread,
+            function: act.call.flatMap { other.name($0.call.row) }, caller: act.call.flatMap { other.name($0.call.parent) },
+            late: Nanoseconds(UInt64(max(monotonic(wait.end) &- act.at, 0))))
     }
 }

@@ -47,11 +47,9 @@ extension WaitSearch {
             let isAny = function(wait.call.row)?.text(wait.call.argument) == nil
             let candidates = ends.filter { $0.at >= begin && $0.at <= end && (isAny || UInt64($0.pid) == wait.call.argument) }
             guard candidates.count == 1, let one = candidates.first else { continue }
-            note(
-                Wait.OtherProcess(
-                    name: one.name, pid: one.pid, tid: one.pid, begun: one.begun, thread: one.thread,
-                    late: Nanoseconds(UInt64(bitPattern: end &- one.at))),
-                of: index)
+            waits[index].otherProcess = Wait.OtherProcess(
+                name: one.name, pid: one.pid, tid: one.pid, begun: one.begun, thread: one.thread, function: nil,
+                late: Nanoseconds(UInt64(bitPattern: end &- one.at)))
         }
     }
 }

@@ -23,7 +23,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
     private let isChosen: @Sendable (OpenCall) -> Bool
     private var thread: UInt32 = 0
     private var site: UInt64 = 0
-    private var argument = noArgument
+    private var object: UInt64?
     private(set) var found: [ThreadCall] = []
     private(set) var isTooMany = false
     private(set) var calls: UInt64 = 0
@@ -63,25 +63,19 @@ struct ThreadCalls: StreamSink, ~Copyable {
 
     mutating func row(of function: UInt32) -> UInt32 { rows.row(of: function) }
     mutating func leafSite(_ address: UInt64) { site = address }
-    mutating func leafObject(_ bits: UInt64?) { argument = bits ?? noArgument }
+    mutating func leafObject(_ bits: UInt64?) { object = bits }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if isCall { calls &+= 1 }
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         guard isWanted(frame.row) else { return }
-        note(
-            OpenCall(
-                row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),
-                site: frame.site,
-                argument: frame.object ?? noArgument), isOver: ending == .returned)
+        note(OpenCall(frame, below: parent, until: time, depth: depth), isOver: ending == .returned)
     }
     @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         calls &+= 1
         guard isWanted(row) else { return }
-        note(
-            OpenCall(
-                row: row, parent: parent.row, enter: start, end: end, depth: UInt32(truncatingIfNeeded: depth), site: site,
-                argument: argument), isOver: true)
+        let frame = Frame(enter: start, row: row, site: site, object: object)
+        note(OpenCall(frame, below: parent, until: end, depth: depth), isOver: true)
     }
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }
 

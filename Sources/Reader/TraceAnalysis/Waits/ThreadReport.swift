@@ -55,11 +55,7 @@ package struct ThreadReport {
         }
     }
 
-    var missing: [String] {
-        var texts: [String] = []
-        for text in processes.compactMap({ $0.search.noSwitches }) where !texts.contains(text) { texts.append(text) }
-        return texts
-    }
+    var missing: [String] { WaitSearch.missing(processes.map { $0.search }) }
 }
 
 // MARK: - JSON

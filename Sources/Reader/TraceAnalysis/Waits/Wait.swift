@@ -38,20 +38,6 @@ package struct Wait: Sendable {
         package var caller: String?
         /// From the beginning of that until the thread ran.
         package var late: Nanoseconds
-
-        package init(
-            name: String, pid: UInt32, tid: UInt32, begun: UInt64, thread: UInt32? = nil, function: String? = nil, caller: String? = nil,
-            late: Nanoseconds
-        ) {
-            self.name = name
-            self.pid = pid
-            self.tid = tid
-            self.begun = begun
-            self.thread = thread
-            self.function = function
-            self.caller = caller
-            self.late = late
-        }
     }
 
     /// Who could have written, or read, what it waited for.
@@ -93,26 +79,17 @@ package struct Wait: Sendable {
     package var otherProcess: OtherProcess?
     /// Peers of what it waited for, where no waker is known.
     package var peers: [Peer] = []
+}
 
-    package init(
-        thread: Int, begin: UInt64, end: UInt64, duration: UInt64, count: Int = 1, kind: WaitKind, call: OpenCall, object: String? = nil,
-        isOpenOn: Bool = false, systemCall: String? = nil, holder: Holder? = nil, handovers: Int = 0, waker: Waker? = nil,
-        otherProcess: OtherProcess? = nil, peers: [Peer] = []
-    ) {
-        self.thread = thread
-        self.begin = begin
-        self.end = end
-        self.duration = duration
-        self.count = count
-        self.kind = kind
-        self.call = call
-        self.object = object
-        self.isOpenOn = isOpenOn
-        self.systemCall = systemCall
-        self.holder = holder
-        self.handovers = handovers
-        self.waker = waker
-        self.otherProcess = otherProcess
-        self.peers = peers
+extension Wait {
+    package init(thread: Int, begin: UInt64, end: UInt64, duration: UInt64, kind: WaitKind, call: OpenCall) {
+        self.init(thread: thread, begin: begin, end: end, duration: duration, count: 1, kind: kind, call: call)
+    }
+}
+
+extension Wait.OtherProcess {
+    /// A process that ended.
+    package init(name: String, pid: UInt32, tid: UInt32, begun: UInt64, thread: UInt32?, late: Nanoseconds) {
+        self.init(name: name, pid: pid, tid: tid, begun: begun, thread: thread, function: nil, late: late)
     }
 }

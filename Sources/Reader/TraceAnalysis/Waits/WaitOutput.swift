@@ -85,7 +85,7 @@ struct WaitRow {
     let explanation: WaitExplanation
     /// Index among the waits of the process.
     let index: Int
-    private let chain: WaitChain
+    fileprivate let chain: WaitChain
     /// How names are spelt in tables.
     private let short: (String) -> String
 
@@ -138,24 +138,8 @@ extension WaitRow: Record {
         Member.shown("what", "waiting in", .name) { $0.explanation.what($0.wait, $0.short) }
     }
 
-    private var holder: HolderRow? {
-        wait.holder.map { holder in
-            let thread = explanation.search.threads[holder.thread]
-            return HolderRow(
-                thread: thread.name, tid: thread.tid, function: explanation.site(of: holder), since: explanation.time(holder.since),
-                preempted: explanation.search.noSwitches == nil ? explanation.length(chain.preempted) : nil,
-                inversion: chain.inversion.map { InversionRow(holder: $0.holder.text, waiter: $0.waiter.text) })
-        }
-    }
-
-    private var links: [LinkRow] {
-        chain.links.map { link in
-            let wait = explanation.search.waits[link.wait], thread = explanation.search.threads[wait.thread]
-            return LinkRow(
-                thread: thread.name, tid: thread.tid, function: explanation.search.name(wait.call.row), kind: wait.kind,
-                object: wait.object, duration: explanation.length(link.duration))
-        }
-    }
+    private var holder: HolderRow? { wait.holder.map { HolderRow(row: self, holder: $0) } }
+    private var links: [LinkRow] { chain.links.map { LinkRow(explanation: explanation, link: $0) } }
 
     private var waker: WakerRow? {
         if let waker = wait.waker {
@@ -174,23 +158,24 @@ extension WaitRow: Record {
 
 /// The thread that held what another waited for.
 private struct HolderRow: Record {
-    var thread: String
-    var tid: UInt32
-    var function: String?
-    var since: Int64
-    var preempted: Nanoseconds?
-    var inversion: InversionRow?
+    var row: WaitRow
+    var holder: Wait.Holder
+    private var thread: ThreadStates { row.explanation.search.threads[holder.thread] }
 
     static let members = declare {
-        Member("thread", "name", \.thread)
-        Member("tid", \.tid)
-        Member("function", "the function that it was in as the wait began, or where it took the lock", \.function)
-        Member("since_ns", \.since)
-        Member("preempted_ns", "how long, in that time, it was ready to run but had no CPU", \.preempted)
+        Member("thread", "name", \.thread.name)
+        Member("tid", \.thread.tid)
+        Member("function", "the function that it was in as the wait began, or where it took the lock") {
+            $0.row.explanation.site(of: $0.holder)
+        }
+        Member("since_ns") { $0.row.explanation.time($0.holder.since) }
+        Member("preempted_ns", "how long, in that time, it was ready to run but had no CPU") {
+            $0.row.explanation.search.noSwitches == nil ? $0.row.explanation.length($0.row.chain.preempted) : nil
+        }
         Member(
             "inversion",
-            "the holder was ready to run but had no CPU, and has a lower priority than the thread that waits; as of the last look at both",
-            \.inversion)
+            "the holder was ready to run but had no CPU, and has a lower priority than the thread that waits; as of the last look at both"
+        ) { $0.row.chain.inversion.map { InversionRow(holder: $0.holder.text, waiter: $0.waiter.text) } }
     }
 }
 
@@ -207,20 +192,18 @@ private struct InversionRow: Record {
 
 /// A wait of a holder.
 private struct LinkRow: Record {
-    var thread: String
-    var tid: UInt32
-    var function: String?
-    var kind: WaitKind
-    var object: String?
-    var duration: Nanoseconds
+    var explanation: WaitExplanation
+    var link: WaitChain.Link
+    private var wait: Wait { explanation.search.waits[link.wait] }
+    private var thread: ThreadStates { explanation.search.threads[wait.thread] }
 
     static let members = declare {
-        Member("thread", \.thread)
-        Member("tid", \.tid)
-        Member("function", \.function)
-        Member("kind", \.kind)
-        Member("object", \.object)
-        Member("duration_ns", \.duration)
+        Member("thread", \.thread.name)
+        Member("tid", \.thread.tid)
+        Member("function") { $0.explanation.search.name($0.wait.call.row) }
+        Member("kind", \.wait.kind)
+        Member("object", \.wait.object)
+        Member("duration_ns") { $0.explanation.length($0.link.duration) }
     }
 }
 

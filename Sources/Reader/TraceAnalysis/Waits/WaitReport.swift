@@ -87,12 +87,7 @@ package struct WaitReport {
         }.sorted { ($0.duration, $1.process, $1.object) > ($1.duration, $0.process, $0.object) }
     }
 
-    /// Why there are no switches, one line for each reason.
-    var missing: [String] {
-        var texts: [String] = []
-        for text in processes.compactMap({ $0.noSwitches }) where !texts.contains(text) { texts.append(text) }
-        return texts
-    }
+    var missing: [String] { WaitSearch.missing(processes) }
 
     /// Number and duration of the waits of each kind, longest first.
     var totals: [(kind: WaitKind, count: Int, duration: Nanoseconds)] {

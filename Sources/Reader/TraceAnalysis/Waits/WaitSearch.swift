@@ -14,7 +14,7 @@ package struct WaitSearch: Sendable {
     /// Waits for those tasks, which are not the program's own.
     package private(set) var agentsWaits: (count: UInt64, ticks: UInt64) = (0, 0)
     /// Thread by thread, in the order of time.
-    package private(set) var waits: [Wait] = []
+    package internal(set) var waits: [Wait] = []
     /// Range of `waits` that belongs to each thread.
     private(set) var waitsOfThread: [Range<Int>] = []
     /// Off-CPU stretches of each thread and their reasons, in the order of time; without context switches, its calls that wait.
@@ -105,12 +105,6 @@ package struct WaitSearch: Sendable {
             && threads[wait.thread].tid == header.pid
     }
 
-    // Who has looked at the run knows it (RunWakers.swift).
-    mutating func note(_ waker: Wait.Waker, of wait: Int) { waits[wait].waker = waker }
-    mutating func note(_ waker: Wait.OtherProcess, of wait: Int) { waits[wait].otherProcess = waker }
-    mutating func note(_ peers: [Wait.Peer], of wait: Int) { waits[wait].peers = peers }
-    mutating func note(object: String, of wait: Int) { waits[wait].object = object }
-
     /// How the scheduler chose the thread, as it was last reported before that moment.
     func priority(_ thread: Int, at moment: UInt64) -> SchedulerPriority? {
         guard let all = priorities[threads[thread].tid] else { return nil }
@@ -160,6 +154,11 @@ package struct WaitSearch: Sendable {
         return all.flatMap { $0.notes } + stopped
             + (missing.isEmpty ? [] : ["\(missing): what threads waited for in them is not known"])
             + (count == 0 ? [] : ["not shown: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])
+    }
+
+    /// Returns why there are no switches, one line for each reason.
+    static func missing(_ all: [WaitSearch]) -> [String] {
+        all.compactMap { $0.noSwitches }.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
     /// Threads that somebody may choose from, with their processes.
@@ -218,7 +217,8 @@ package struct WaitSearch: Sendable {
     private mutating func add(
         _ part: ThreadStates.Stretch, _ call: OpenCall, of thread: Int, _ records: KernelRecords, first: Int
     ) {
-        var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: part.end - part.begin, kind: .processor, call: call)
+        let length = part.end - part.begin
+        var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: length, count: 1, kind: .processor, call: call)
         let page = part.state == .waiting ? self.page(at: part.end, after: part.begin, records.faults[threads[thread].tid] ?? []) : nil
         // In a call that waits, the agent's page fault is incidental.
         let isForAgentsPage = page?.isOfAgent == true && function(of: call)?.kind == nil
