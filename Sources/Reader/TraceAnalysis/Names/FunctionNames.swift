@@ -33,42 +33,20 @@ package struct FunctionNames: Sendable {
         let functions = metadata.functions.values.sorted { $0.id < $1.id }.map { Self.named($0, metadata, symbolizer) }
         let names = Self.displayNames(functions, metadata)
         self.init(
-            zip(functions, names).map { function, name in
+            zip(functions, names).map { function, name -> (Function, Row) in
                 let module = Self.moduleName(function, metadata)
                 return (function, Row(name: name, symbol: function.rawName, module: module, isEntryOnly: function.isEntryOnly))
-            }, metadata)
+            }, metadata) { $1 }
     }
 
     /// One of several traces.
     init(_ metadata: Metadata, _ names: NameCache) {
         self.init(
-            metadata.functions.values.sorted { $0.id < $1.id }.map { function in
+            metadata.functions.values.sorted { $0.id < $1.id }.map { function -> (Function, Row) in
                 var row = names.row(of: function, metadata)
                 row.isEntryOnly = function.isEntryOnly
                 return (function, row)
-            }, metadata)
-    }
-
-    private init(_ functions: [(Function, Row)], _ metadata: Metadata) {
-        var rows: [Row] = []
-        var numberOfRow: [Row: UInt32] = [:]
-        var rowOfFunction = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
-        for (function, row) in functions {
-            if let number = numberOfRow[row] {
-                rowOfFunction[Int(function.id)] = number
-            } else {
-                rows.append(row)
-                numberOfRow[row] = UInt32(rows.count)
-                rowOfFunction[Int(function.id)] = UInt32(rows.count)
-            }
-        }
-        self.rows = rows
-        self.rowOfFunction = rowOfFunction
-        suppressed = Self.rows(of: metadata.suppressed.keys, rowOfFunction)
-    }
-
-    private static func rows(of functions: some Sequence<UInt32>, _ rowOfFunction: [UInt32]) -> Set<UInt32> {
-        Set(functions.filter { Int($0) < rowOfFunction.count }.map { rowOfFunction[Int($0)] })
+            }, metadata) { $1 }
     }
 
     /// Rows to add up by, which have no names for people: what finding them out takes is for functions that were called.
@@ -78,37 +56,40 @@ package struct FunctionNames: Sendable {
             var module: UInt32?
             var isEntryOnly: Bool
         }
-        var rows: [Row] = []
-        var numbers: [Key: UInt32] = [:]
-        numbers.reserveCapacity(metadata.functions.count)
-        rows.reserveCapacity(metadata.functions.count)
-        var rowOfFunction = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
-        for function in metadata.functions.values {
-            let next = UInt32(rows.count + 1)
-            var number = next
-            if !function.rawName.isEmpty { // without a symbol each id is one of its own
-                let key = Key(symbol: function.rawName, module: function.module, isEntryOnly: function.isEntryOnly)
-                if let known = numbers.updateValue(next, forKey: key) {
-                    numbers[key] = known
-                    number = known
-                }
-            }
-            if number == next { rows.append(Row(name: "", symbol: "", module: "", isEntryOnly: function.isEntryOnly)) }
-            rowOfFunction[Int(function.id)] = number
+        self.init(metadata.functions.values.lazy.map { ($0, Self.unnamed($0)) }, metadata) { function, _ in
+            // Without a symbol each id is one of its own.
+            function.rawName.isEmpty
+                ? nil : Key(symbol: function.rawName, module: function.module, isEntryOnly: function.isEntryOnly)
         }
-        self.rows = rows
-        self.rowOfFunction = rowOfFunction
-        suppressed = Self.rows(of: metadata.suppressed.keys, rowOfFunction)
     }
 
     /// Each function a row of its own, in the order of their ids, and without a name: two may have the same.
     init(apart metadata: Metadata) {
-        let ids = metadata.functions.keys.sorted()
-        rows = ids.map { Row(name: "", symbol: "", module: "", isEntryOnly: metadata.functions[$0]!.isEntryOnly) }
-        var rowOfFunction = [UInt32](repeating: 0, count: Int(ids.last ?? 0) + 1)
-        for (index, id) in ids.enumerated() { rowOfFunction[Int(id)] = UInt32(index) + 1 }
+        let functions = metadata.functions.values.sorted { $0.id < $1.id }
+        self.init(functions.map { ($0, Self.unnamed($0)) }, metadata) { _, _ in UInt32?.none }
+    }
+
+    private static func unnamed(_ function: Function) -> Row { Row(name: "", symbol: "", module: "", isEntryOnly: function.isEntryOnly) }
+
+    /// - Parameter key: functions of one key have the row of the first of them; nil: the function has its own
+    private init<Key: Hashable>(_ functions: some Collection<(Function, Row)>, _ metadata: Metadata, key: (Function, Row) -> Key?) {
+        var rows: [Row] = [], numbers: [Key: UInt32] = [:]
+        numbers.reserveCapacity(functions.count)
+        rows.reserveCapacity(functions.count)
+        var rowOfFunction = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
+        for (function, row) in functions {
+            let next = UInt32(rows.count + 1)
+            var number = next
+            if let key = key(function, row), let known = numbers.updateValue(next, forKey: key) {
+                numbers[key] = known
+                number = known
+            }
+            if number == next { rows.append(row) }
+            rowOfFunction[Int(function.id)] = number
+        }
+        self.rows = rows
         self.rowOfFunction = rowOfFunction
-        suppressed = []
+        suppressed = Set(metadata.suppressed.keys.filter { Int($0) < rowOfFunction.count }.map { rowOfFunction[Int($0)] })
     }
 
     /// The trace has the names that the loader knows. Those of static functions are in the module's file or its debug

@@ -119,9 +119,7 @@ package struct Accumulator: ~Copyable {
             let row = Int(translate(UInt32(index), from: other))
             sums[row].add(theirs)
             made[row] &+= other.made[index]
-            guard theirs.durationRow != 0 else { continue }
-            if sums[row].durationRow == 0 { sums[row].durationRow = durations.addRow() }
-            durations.add(other.durations, row: theirs.durationRow, to: sums[row].durationRow)
+            durations.add(other.durations, row: theirs.durationRow, to: &sums[row].durationRow)
         }
         calls &+= other.calls
         orphans &+= other.orphans

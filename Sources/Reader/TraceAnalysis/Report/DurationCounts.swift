@@ -59,16 +59,12 @@ package struct DurationCounts: ~Copyable {
         }
     }
 
-    mutating func add(_ other: borrowing DurationCounts, row otherRow: UInt32, to row: UInt32) {
-        for power in 0..<Self.blockCount {
-            let block = Int(other.blocks[Int(otherRow) * Self.blockCount + power])
-            guard block != 0 else { continue }
-            for sub in 0..<128 where other.counters[block << Int(Self.blockBits) | sub] != 0 {
-                record(
-                    power == 0 ? UInt64(sub) : UInt64(128 + sub) << UInt64(power - 1), row: row,
-                    count: other.counters[block << Int(Self.blockBits) | sub])
-            }
-        }
+    /// Adds a row of `other`, 0 for none, to one that is made where there is none.
+    mutating func add(_ other: borrowing DurationCounts, row otherRow: UInt32, to row: inout UInt32) {
+        guard otherRow != 0 else { return }
+        if row == 0 { row = addRow() }
+        let here = row
+        other.forEach(row: otherRow) { record($0, row: here, count: $1) }
     }
 
     mutating func merge(_ row: UInt32, into other: UInt32) {

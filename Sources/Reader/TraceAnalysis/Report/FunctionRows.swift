@@ -34,20 +34,29 @@ extension Accumulator {
     }
 
     func summary(_ row: Int, _ function: FunctionNames.Row, _ scale: TimeScale, _ cost: CallCost) -> FunctionSummary {
-        let sums = sums[row]
-        var summary = FunctionSummary(
-            name: function.name, symbol: function.symbol, module: function.module, calls: sums.calls,
-            timedCalls: sums.timed, total: scale.nanoseconds(sums.total),
-            selfTime: scale.signedNanoseconds(sums.selfTime), isSuppressed: sums.isSuppressed, recording: recording(row, cost))
-        guard sums.timed > 0 else { return summary }
-        summary.average = scale.nanoseconds(sums.sum / sums.timed)
-        summary.minimum = scale.nanoseconds(sums.minimum)
-        summary.maximum = scale.nanoseconds(sums.maximum)
-        if let values = durations.percentiles([50, 99], row: sums.durationRow, minimum: sums.minimum, maximum: sums.maximum) {
-            summary.median = scale.nanoseconds(values[0])
-            summary.percentile99 = scale.nanoseconds(values[1])
-            durations.forEach(row: sums.durationRow) { summary.shape.add(scale.nanoseconds($0), UInt64($1)) }
-        }
-        return summary
+        FunctionSummary(function, sums[row], durations, scale, recording: recording(row, cost))
+    }
+}
+
+extension FunctionSummary {
+    /// - Parameter scale: of the sums; nil: they are nanoseconds
+    init(
+        _ function: FunctionNames.Row, _ sums: FunctionSums, _ durations: borrowing DurationCounts, _ scale: TimeScale? = nil,
+        recording: Nanoseconds?
+    ) {
+        func time(_ length: UInt64) -> Nanoseconds { scale?.nanoseconds(length) ?? Nanoseconds(length) }
+        self.init(
+            name: function.name, symbol: function.symbol, module: function.module, calls: sums.calls, timedCalls: sums.timed,
+            total: time(sums.total), selfTime: scale?.signedNanoseconds(sums.selfTime) ?? sums.selfTime, isSuppressed: sums.isSuppressed,
+            recording: recording)
+        guard sums.timed > 0 else { return }
+        average = time(sums.sum / sums.timed)
+        minimum = time(sums.minimum)
+        maximum = time(sums.maximum)
+        let values = durations.percentiles([50, 99], row: sums.durationRow, minimum: sums.minimum, maximum: sums.maximum)
+        guard let values else { return }
+        median = time(values[0])
+        percentile99 = time(values[1])
+        durations.forEach(row: sums.durationRow) { shape.add(time($0), UInt64($1)) }
     }
 }

@@ -84,29 +84,16 @@ struct RunSums: ~Copyable {
             let number = number(other.rows[index].function, other.rows[index].site)
             sums[number].add(theirs)
             add(other.recording[index], to: number)
-            guard theirs.durationRow != 0 else { continue }
-            if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
-            durations.add(other.durations, row: theirs.durationRow, to: sums[number].durationRow)
+            durations.add(other.durations, row: theirs.durationRow, to: &sums[number].durationRow)
         }
     }
 
     func functions() -> [FunctionSummary] {
         rows.indices.map { index in
-            let row = rows[index].function, sums = sums[index]
+            let site = rows[index].site
             var summary = FunctionSummary(
-                name: row.name, symbol: row.symbol, module: row.module, calls: sums.calls, timedCalls: sums.timed,
-                total: Nanoseconds(sums.total), selfTime: sums.selfTime, isSuppressed: sums.isSuppressed)
-            summary.site = rows[index].site
-            if summary.site == nil { summary.recording = recording[index].map { Nanoseconds($0) } }
-            guard sums.timed > 0 else { return summary }
-            summary.average = Nanoseconds(sums.sum / sums.timed)
-            summary.minimum = Nanoseconds(sums.minimum)
-            summary.maximum = Nanoseconds(sums.maximum)
-            if let values = durations.percentiles([50, 99], row: sums.durationRow, minimum: sums.minimum, maximum: sums.maximum) {
-                summary.median = Nanoseconds(values[0])
-                summary.percentile99 = Nanoseconds(values[1])
-                durations.forEach(row: sums.durationRow) { summary.shape.add(Nanoseconds($0), UInt64($1)) }
-            }
+                rows[index].function, sums[index], durations, recording: site == nil ? recording[index].map { Nanoseconds($0) } : nil)
+            summary.site = site
             return summary
         }
     }

@@ -149,9 +149,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         for index in 1..<max(other.keys.count, 1) {
             let number = translate(number: index, from: other), theirs = other.sums[index]
             sums[number].add(theirs)
-            guard theirs.durationRow != 0 else { continue }
-            if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
-            durations.add(other.durations, row: theirs.durationRow, to: sums[number].durationRow)
+            durations.add(other.durations, row: theirs.durationRow, to: &sums[number].durationRow)
         }
         addMigratedCalls(of: other)
     }
@@ -221,20 +219,12 @@ extension SiteReport {
     /// For `tracer callers --sites`: the call sites, by falling number of calls.
     package func lines(width: Int?, names nameStyle: NameStyle, style: TextStyle) -> [String] {
         let short = ShortNames(rows.flatMap { [$0.name, $0.site?.name ?? ""] }, nameStyle)
-        func spelt(_ name: String) -> String { short[name] }
         let hasSeveral = Set(rows.map { [$0.name, $0.module] }).count > 1, all = rows.reduce(0) { $0 &+ $1.calls }
-        let figures = ["calls", "of all", "total", "average", "maximum"], names = (hasSeveral ? ["function"] : []) + ["called from"]
-        let nameColumns = Set(figures.count..<figures.count + names.count)
-        var table = TextTable(figures + names, leftAligned: nameColumns, names: nameColumns)
-        func time(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
-        for row in sorted(by: .calls) {
-            table.add(
-                [
-                    (row.isSuppressed ? "≥" : "") + grouped(row.calls), percent(row.calls, of: all),
-                    row.timedCalls == 0 ? "-" : time(row.total), time(row.average),
-                    time(row.maximum),
-                ] + (hasSeveral ? [spelt(row.name)] : []) + [row.site?.text(spelt) ?? ""])
-        }
+        var columns = FunctionRow.columns(["calls", "average", "max_ns", "site"])
+        if hasSeveral { columns.insert(Column("function", .name) { $0.short($0.figures.name) }, at: 3) }
+        columns.insert(Column("total") { $0.figures.timedCalls == 0 ? "-" : column(readable($0.figures.total)) }, at: 1)
+        columns.insert(Column("of all") { percent($0.figures.calls, of: all) }, at: 1)
+        let table = TextTable(sorted(by: .calls).map { FunctionRow(figures: $0, short: { short[$0] }) }, columns)
         return table.lines(style, width: width)
     }
 }

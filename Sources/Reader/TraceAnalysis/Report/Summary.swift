@@ -139,22 +139,14 @@ package struct Summary: Sendable {
         self.duration = duration
         self.functions = functions
         var own: [String: UInt64] = [:]
+        let counts: [WritableKeyPath<Summary, UInt64>] = [
+            \.calls, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans, \.unwound,
+            \.migrations, \.unknownWords, \.overwritten,
+        ]
         for part in parts {
             threads += part.threads
             end = max(end, part.end)
-            calls &+= part.calls
-            events &+= part.events
-            completes &+= part.completes
-            enters &+= part.enters
-            exits &+= part.exits
-            filteredByTime &+= part.filteredByTime
-            filteredByDepth &+= part.filteredByDepth
-            dropped &+= part.dropped
-            orphans &+= part.orphans
-            unwound &+= part.unwound
-            migrations &+= part.migrations
-            unknownWords &+= part.unknownWords
-            overwritten &+= part.overwritten
+            for count in counts { self[keyPath: count] &+= part[keyPath: count] }
             for row in part.ownCodes { own[row.module, default: 0] &+= row.total.count }
         }
         ownCodes = own.sorted { $0.key < $1.key }.map { .ownCode(of: $0.key, Nanoseconds($0.value)) }
