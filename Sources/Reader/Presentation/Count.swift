@@ -17,6 +17,11 @@ package func counted(_ value: some BinaryInteger, _ noun: String, _ plural: Stri
     "\(grouped(value)) \(value == 1 ? noun : plural ?? noun + "s")"
 }
 
+/// "a, b, c and 4 more".
+package func listed(_ names: [String], most: Int) -> String {
+    names.prefix(most).joined(separator: ", ") + (names.count > most ? " and \(names.count - most) more" : "")
+}
+
 /// Decimal digits with zeros in front.
 package func padded(_ value: UInt64, _ width: Int) -> String {
     let digits = String(value)

@@ -106,11 +106,13 @@ package struct ModuleDetail: Sendable {
     /// Numbers of the loads that brought it again after it was unloaded.
     package var laterLoads: [UInt32] = []
     package var relativeRelocations: UInt32
+    /// Bytes of the table of compact relocations (DT_RELR): a word of it is up to 63 relocations.
     package var relrBytes: UInt32
     package var symbolRelocations: UInt32
     package var otherRelocations: UInt32
     package var jumpSlots: UInt32
     package var isLazy: Bool
+    /// Bytes of its load segments.
     package var mappedBytes: UInt64
     package var soname: String
     package var needed: [String]

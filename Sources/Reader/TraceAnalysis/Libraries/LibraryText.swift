@@ -32,12 +32,7 @@ extension LibraryReport {
             }
         }
         if !unread.isEmpty {
-            lines += [
-                "",
-                style.dim(
-                    "not read, because the file is missing or has changed: " + unread.prefix(8).joined(separator: ", ")
-                        + (unread.count > 8 ? " and \(unread.count - 8) more" : "")),
-            ]
+            lines += ["", style.dim("not read, because the file is missing or has changed: " + listed(unread, most: 8))]
         }
         return lines.joined(separator: "\n") + "\n"
     }

@@ -88,10 +88,8 @@ package final class FunctionLocations {
 
     /// Note on modules that lines were asked for but that have no debug information; nil: none.
     package var note: String? {
-        if without.isEmpty { return nil }
-        let names = without.sorted(), most = 4
-        return "no lines for \(names.prefix(most).joined(separator: ", "))\(names.count > most ? " and \(names.count - most) more" : ""): "
-            + "their debug information (DWARF) was not found"
+        without.isEmpty
+            ? nil : "no lines for \(listed(without.sorted(), most: 4)): their debug information (DWARF) was not found"
     }
 
     /// "slow.cpp:12", "slow.cpp:12 +1" of two functions.

@@ -119,10 +119,7 @@ extension TraceFile {
         }
         .map { $0.name }
         if !unplanned.isEmpty {
-            let most = 4
-            texts.append(
-                "no plan for \(unplanned.prefix(most).joined(separator: ", "))\(unplanned.count > most ? " and \(unplanned.count - most) more" : ""): their functions are not recorded (tracer plan FILE)"
-            )
+            texts.append("no plan for \(listed(unplanned, most: 4)): their functions are not recorded (tracer plan FILE)")
         }
         return texts
     }

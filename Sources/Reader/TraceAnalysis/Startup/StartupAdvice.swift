@@ -103,7 +103,7 @@ extension StartupTimeline {
         let constructors = unused.reduce(UInt64(0)) { $0 &+ $1.constructorTime.count }
         // To find, map and check a library takes some ten system calls and page faults.
         let share = min(loadTime.count / UInt64(initial.count), 150_000) &* UInt64(unused.count)
-        let names = unused.prefix(4).map { $0.name }.joined(separator: ", ") + (unused.count > 4 ? " and \(unused.count - 4) more" : "")
+        let names = listed(unused.map { $0.name }, most: 4)
         return [
             StartupAdvice(
                 text:
@@ -123,7 +123,7 @@ extension StartupTimeline {
         let what =
             heaviest.lookups &* 30 > heaviest.relocationWeight / 2
             ? "\(counted(heaviest.lookups, "symbol look-up")): -Bsymbolic-functions or fewer exported symbols"
-                + (heaviest.isLazy ? "" : ", or bind lazily")
+                + (heaviest.detail.isLazy ? "" : ", or bind lazily")
             : "\(grouped(heaviest.relocations)) relocations: -Wl,-z,pack-relative-relocs, or fewer pointer tables"
         return [
             StartupAdvice(

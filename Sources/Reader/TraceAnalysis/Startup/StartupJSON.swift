@@ -123,14 +123,14 @@ extension StartupLibrary: Record {
         Member("load", "order of the dlopen that brought it; null: it was there from the start", \.load)
         Member("needed_by", \.neededBy).column("needed by", .text) { $0.needers }
         Member("unused_needs", "needed libraries of which it uses nothing", \.unusedNeeds)
-        Member("mapped_bytes", \.mappedBytes).column("mapped") { readable(byteCount: $0.mappedBytes) }
-        Member("relative_relocations", \.relativeRelocations)
-        Member("compact_relocation_bytes", "size of the table of compact relocations (DT_RELR)", \.compactBytes)
-        Member("symbol_relocations", \.symbolRelocations)
-        Member("other_relocations", \.otherRelocations)
-        Member("jump_slots", \.jumpSlots)
+        Member("mapped_bytes", \.detail.mappedBytes).column("mapped") { readable(byteCount: $0.detail.mappedBytes) }
+        Member("relative_relocations", \.detail.relativeRelocations)
+        Member("compact_relocation_bytes", "size of the table of compact relocations (DT_RELR)", \.detail.relrBytes)
+        Member("symbol_relocations", \.detail.symbolRelocations)
+        Member("other_relocations", \.detail.otherRelocations)
+        Member("jump_slots", \.detail.jumpSlots)
         Member.shown("relocations", "relocations") { grouped($0.relocations) }
-        Member("lazy", "its functions are bound at their first call", \.isLazy)
+        Member("lazy", "its functions are bound at their first call", \.detail.isLazy)
         Member("lookups", "of symbols, when it was loaded", \.lookups).column("look-ups") { grouped($0.lookups) }
         Member("bound_from_others", \.boundFromOthers)
         Member("constructors", \.constructorCount).column("constructors") {
@@ -141,8 +141,7 @@ extension StartupLibrary: Record {
     }
 
     private var needers: String {
-        let more = neededBy.count > 3 ? " and \(neededBy.count - 3) more" : ""
-        let names = neededBy.prefix(3).joined(separator: ", ") + more
+        let names = listed(neededBy, most: 3)
         guard load != nil else { return names.isEmpty ? "preloaded" : names }
         return names.isEmpty ? "opened by the program" : names + " (opened by the program)"
     }

@@ -6,21 +6,11 @@ package struct StartupLibrary: Sendable {
     package var module: UInt32
     package var name: String
     package var path: String
-    /// Number of the load that brought it; nil: it was there at the start.
-    package var load: UInt32?
+    let detail: ModuleDetail
     /// Modules that name it in DT_NEEDED.
     package var neededBy: [String]
     /// Direct dependencies that it names and has nothing bound to.
     package var unusedNeeds: [String]
-    /// Bytes of its load segments.
-    package var mappedBytes: UInt64
-    /// Relocations by kind. Compact ones (DT_RELR) are bytes of their table: a word of it is up to 63 relocations.
-    package var relativeRelocations: UInt64
-    package var compactBytes: UInt64
-    package var symbolRelocations: UInt64
-    package var otherRelocations: UInt64
-    package var jumpSlots: UInt64
-    package var isLazy: Bool
     /// Slots of all other modules that lead here.
     package var boundFromOthers: UInt64
     /// Time in its constructors, without what other modules' constructors did inside.
@@ -29,12 +19,16 @@ package struct StartupLibrary: Sendable {
     /// Calls of its functions before ready.
     package var calls: UInt64
 
-    package var relocations: UInt64 { relativeRelocations &+ symbolRelocations &+ otherRelocations &+ jumpSlots }
+    /// Number of the load that brought it; nil: it was there at the start.
+    package var load: UInt32? { detail.load }
+    package var relocations: UInt64 {
+        [detail.relativeRelocations, detail.symbolRelocations, detail.otherRelocations, detail.jumpSlots].reduce(0) { $0 + UInt64($1) }
+    }
     /// Symbols that the loader looked up for it when it was loaded.
-    package var lookups: UInt64 { symbolRelocations &+ (isLazy ? 0 : jumpSlots) }
+    package var lookups: UInt64 { UInt64(detail.symbolRelocations) + (detail.isLazy ? 0 : UInt64(detail.jumpSlots)) }
     /// Estimated cost of relocating it, in units of about 3 ns: one relocation that is an addition. A symbol lookup walks through the
     /// libraries before it and takes about 30 units.
-    var relocationWeight: UInt64 { lookups &* 30 &+ (relocations &- lookups) &+ compactBytes &* 4 }
+    var relocationWeight: UInt64 { lookups &* 30 &+ (relocations &- lookups) &+ UInt64(detail.relrBytes) &* 4 }
 
     static func all(_ context: StartupContext, _ runs: [ConstructorRun], withExecutable: Bool = false) -> [StartupLibrary] {
         let records = context.trace.metadata.start, modules = context.trace.metadata.modules
@@ -67,11 +61,8 @@ package struct StartupLibrary: Sendable {
                 module.loaded <= context.end || detail.load == nil
             else { return nil }
             return StartupLibrary(
-                module: module.index, name: module.name, path: module.path, load: detail.load, neededBy: neededBy[module.index] ?? [],
-                unusedNeeds: unused(detail, numbers, bound, context), mappedBytes: detail.mappedBytes,
-                relativeRelocations: UInt64(detail.relativeRelocations), compactBytes: UInt64(detail.relrBytes),
-                symbolRelocations: UInt64(detail.symbolRelocations), otherRelocations: UInt64(detail.otherRelocations),
-                jumpSlots: UInt64(detail.jumpSlots), isLazy: detail.isLazy, boundFromOthers: incoming[module.index] ?? 0,
+                module: module.index, name: module.name, path: module.path, detail: detail, neededBy: neededBy[module.index] ?? [],
+                unusedNeeds: unused(detail, numbers, bound, context), boundFromOthers: incoming[module.index] ?? 0,
                 constructorTime: Nanoseconds(times[module.index]?.0 ?? 0), constructorCount: times[module.index]?.1 ?? 0,
                 calls: context.calls.callsOfModule[module.index] ?? 0)
         }

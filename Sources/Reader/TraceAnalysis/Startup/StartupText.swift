@@ -91,10 +91,7 @@ extension StartupTimeline {
                     + "  " + rightFilled(caption(run), facts.isEmpty ? 0 : nameWidth)
                     + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
             if !run.name.globals.isEmpty {
-                lines.append(
-                    style.dim(
-                        spaces(25 + moduleWidth) + "makes " + run.name.globals.prefix(6).joined(separator: ", ")
-                            + (run.name.globals.count > 6 ? " and \(run.name.globals.count - 6) more" : "")))
+                lines.append(style.dim(spaces(25 + moduleWidth) + "makes " + listed(run.name.globals, most: 6)))
             }
         }
         let rest = sorted.dropFirst(shown.count)

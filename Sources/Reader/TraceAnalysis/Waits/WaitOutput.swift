@@ -332,11 +332,7 @@ struct PageTotalsRow {
     fileprivate var totals: PageTotals
 
     fileprivate var file: String? { totals.path.isEmpty ? nil : totals.path }
-    fileprivate var symbols: String {
-        let symbols = totals.symbols
-        return symbols.isEmpty
-            ? "-" : symbols.prefix(3).joined(separator: ", ") + (symbols.count > 3 ? " and \(symbols.count - 3) more" : "")
-    }
+    fileprivate var symbols: String { totals.symbols.isEmpty ? "-" : listed(totals.symbols, most: 3) }
 }
 
 extension PageTotalsRow: Record {
