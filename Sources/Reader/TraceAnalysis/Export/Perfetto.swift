@@ -64,8 +64,7 @@ extension ProtobufMessage {
         _ body: (inout ProtobufMessage) -> Void
     ) {
         packet(sequence: PerfettoWriter.ownSequence) {
-            $0.add(Field.Packet.timestamp, time)
-            $0.add(Field.Packet.clock, Field.monotonicClock)
+            $0.time(time)
             $0.add(Field.Packet.trackEvent) {
                 $0.add(Field.Event.type, type)
                 $0.add(Field.Event.track, track)
@@ -74,6 +73,47 @@ extension ProtobufMessage {
                 body(&$0)
             }
         }
+    }
+
+    /// Describes a track.
+    mutating func track(_ uuid: UInt64, _ body: (inout ProtobufMessage) -> Void) {
+        packet(sequence: PerfettoWriter.ownSequence) {
+            $0.add(Field.Packet.trackDescriptor) {
+                $0.add(Field.Track.uuid, uuid)
+                body(&$0)
+            }
+        }
+    }
+
+    /// The thread that a track is of.
+    mutating func thread(_ tid: UInt32, _ name: String, of source: ExportSource) {
+        add(Field.Track.thread) {
+            $0.add(Field.Thread.pid, UInt64(source.pid))
+            $0.add(Field.Thread.tid, UInt64(tid))
+            if !name.isEmpty { $0.add(Field.Thread.name, name) }
+        }
+    }
+
+    mutating func interned(_ field: Int, _ id: UInt64, _ text: String) {
+        add(field) {
+            $0.add(Field.InternedString.id, id)
+            $0.add(Field.InternedString.text, text)
+        }
+    }
+
+    /// A clock of a snapshot.
+    mutating func clock(_ id: UInt64, at time: UInt64, isIncremental: Bool = false) {
+        add(Field.Snapshot.clocks) {
+            $0.add(Field.Clock.id, id)
+            $0.add(Field.Clock.timestamp, time)
+            if isIncremental { $0.add(Field.Clock.isIncremental, 1) }
+        }
+    }
+
+    /// The time of a packet that has no sequence's clock.
+    mutating func time(_ nanoseconds: UInt64) {
+        add(Field.Packet.timestamp, nanoseconds)
+        add(Field.Packet.clock, Field.monotonicClock)
     }
 
     mutating func annotation(_ name: String, _ text: String) {
@@ -153,15 +193,8 @@ struct PerfettoSink: TimelineSink, ~Copyable {
             ProtobufMessage {
                 $0.packet(sequence: sequence, flags: Field.needsState) {
                     $0.add(Field.Packet.clockSnapshot) {
-                        $0.add(Field.Snapshot.clocks) {
-                            $0.add(Field.Clock.id, Field.ownClock)
-                            $0.add(Field.Clock.timestamp, now)
-                            $0.add(Field.Clock.isIncremental, 1)
-                        }
-                        $0.add(Field.Snapshot.clocks) {
-                            $0.add(Field.Clock.id, Field.monotonicClock)
-                            $0.add(Field.Clock.timestamp, now)
-                        }
+                        $0.clock(Field.ownClock, at: now, isIncremental: true)
+                        $0.clock(Field.monotonicClock, at: now)
                     }
                 }
             }.bytes)
@@ -306,21 +339,13 @@ struct PerfettoWriter: TimelineWriter {
 
     mutating func begin(_ sources: [ExportSource]) throws {
         self.sources = sources
-        let origin = sources.map { $0.trace.header.first }.min { $0.monotonic_ns < $1.monotonic_ns }
-        let realtime =
-            sources.min { $0.trace.header.first.monotonic_ns < $1.trace.header.first.monotonic_ns }?
-            .trace.header.first_realtime_ns ?? 0
+        let first = sources.map { $0.trace.header }.min { $0.first.monotonic_ns < $1.first.monotonic_ns }
         try write(
             ProtobufMessage {
                 $0.packet(sequence: Self.ownSequence, flags: Field.cleared) {
                     $0.add(Field.Packet.clockSnapshot) {
-                        for (clock, time) in [(Field.monotonicClock, origin?.monotonic_ns ?? 0), (Field.realtime, realtime)]
-                        where clock != Field.realtime || time != 0 {
-                            $0.add(Field.Snapshot.clocks) {
-                                $0.add(Field.Clock.id, clock)
-                                $0.add(Field.Clock.timestamp, time)
-                            }
-                        }
+                        $0.clock(Field.monotonicClock, at: first?.first.monotonic_ns ?? 0)
+                        if let realtime = first?.first_realtime_ns, realtime != 0 { $0.clock(Field.realtime, at: realtime) }
                         $0.add(Field.Snapshot.primaryClock, Field.monotonicClock)
                     }
                 }
@@ -336,16 +361,11 @@ struct PerfettoWriter: TimelineWriter {
 
     private static func describe(_ source: ExportSource, _ message: inout ProtobufMessage) {
         let process = source.processTrack
-        message.packet(sequence: ownSequence) {
-            $0.add(Field.Packet.trackDescriptor) {
-                $0.add(Field.Track.uuid, process)
-                $0.add(Field.Track.process) {
-                    $0.add(Field.Process.pid, UInt64(source.pid))
-                    for argument in source.trace.arguments {
-                        $0.add(Field.Process.commandLine, argument)
-                    }
-                    $0.add(Field.Process.name, source.name)
-                }
+        message.track(process) {
+            $0.add(Field.Track.process) {
+                $0.add(Field.Process.pid, UInt64(source.pid))
+                for argument in source.trace.arguments { $0.add(Field.Process.commandLine, argument) }
+                $0.add(Field.Process.name, source.name)
             }
         }
         // Without it, calls still running would end with the last event of all.
@@ -360,16 +380,9 @@ struct PerfettoWriter: TimelineWriter {
         known = []
         try write(
             ProtobufMessage {
-                $0.packet(sequence: Self.ownSequence) {
-                    $0.add(Field.Packet.trackDescriptor) {
-                        $0.add(Field.Track.uuid, thread.track)
-                        $0.add(Field.Track.parent, thread.source.processTrack)
-                        $0.add(Field.Track.thread) {
-                            $0.add(Field.Thread.pid, UInt64(thread.source.pid))
-                            $0.add(Field.Thread.tid, UInt64(thread.tid))
-                            if !thread.name.isEmpty { $0.add(Field.Thread.name, thread.name) }
-                        }
-                    }
+                $0.track(thread.track) {
+                    $0.add(Field.Track.parent, thread.source.processTrack)
+                    $0.thread(thread.tid, thread.name, of: thread.source)
                 }
                 $0.packet(sequence: Self.sequence(of: thread), flags: Field.cleared) {
                     $0.add(Field.Packet.defaults) {
@@ -381,10 +394,7 @@ struct PerfettoWriter: TimelineWriter {
                         for (id, name) in [(UInt32(1), FunctionNames.noModule), (2, "mark"), (3, "span")]
                             + modules.map({ (categoryID(module: $0.index), $0.name) })
                         {
-                            $0.add(Field.Interned.categories) {
-                                $0.add(Field.InternedString.id, UInt64(id))
-                                $0.add(Field.InternedString.text, name)
-                            }
+                            $0.interned(Field.Interned.categories, UInt64(id), name)
                         }
                     }
                 }
@@ -399,10 +409,7 @@ struct PerfettoWriter: TimelineWriter {
                     $0.packet(sequence: Self.sequence(of: thread), flags: Field.needsState) {
                         $0.add(Field.Packet.internedData) {
                             for function in new {
-                                $0.add(Field.Interned.names) {
-                                    $0.add(Field.InternedString.id, nameID(function))
-                                    $0.add(Field.InternedString.text, thread.source.table.name(of: function).name)
-                                }
+                                $0.interned(Field.Interned.names, nameID(function), thread.source.table.name(of: function).name)
                             }
                         }
                     }

@@ -11,18 +11,16 @@ struct PerfettoSamples {
 
     /// Packet sequence of the samples, above those of the process events (1) and of threads (2 and up).
     private var sequence: UInt64 { 1 << 30 + UInt64(source.index) }
-    private static let samplesOfPiece = 10_000
 
     func write(_ write: ([UInt8]) throws -> Void, _ symbolizer: Symbolizer) throws {
         let stacks = SampledStacks(source.trace, symbolizer)
         guard let tree = stacks.tree else { return }
         var piece = ProtobufMessage(), names = StackNames(tree)
         start(to: &piece)
-        for (number, sample) in stacks.samples.enumerated() {
+        for sample in stacks.samples {
             let (tid, news) = names.introduce(sample.node)
             piece.packet(sequence: sequence, flags: Field.needsState) {
-                $0.add(Field.Packet.timestamp, source.monotonic(sample.at))
-                $0.add(Field.Packet.clock, Field.monotonicClock)
+                $0.time(source.monotonic(sample.at))
                 if let news { $0.add(Field.Packet.internedData, news) }
                 $0.add(Field.Packet.sample) {
                     $0.add(Field.Sample.pid, UInt64(source.pid))
@@ -30,10 +28,7 @@ struct PerfettoSamples {
                     $0.add(Field.Sample.stack, StackNames.number(sample.node))
                 }
             }
-            if number % Self.samplesOfPiece == 0 {
-                try write(piece.bytes)
-                piece = ProtobufMessage()
-            }
+            try piece.flush(to: write)
         }
         try write(piece.bytes)
     }
@@ -94,19 +89,13 @@ private struct StackNames {
         let known = modules[function.module], module = known ?? UInt64(modules.count) + 1
         if known == nil {
             modules[function.module] = module
-            news.add(Field.Interned.paths) {
-                $0.add(Field.InternedString.id, module)
-                $0.add(Field.InternedString.text, function.module)
-            }
+            news.interned(Field.Interned.paths, module, function.module)
             news.add(Field.Interned.mappings) {
                 $0.add(Field.Mapping.id, module)
                 $0.add(Field.Mapping.path, module)
             }
         }
-        news.add(Field.Interned.functions) {
-            $0.add(Field.InternedString.id, Self.number(index))
-            $0.add(Field.InternedString.text, function.name)
-        }
+        news.interned(Field.Interned.functions, Self.number(index), function.name)
         news.add(Field.Interned.frames) {
             $0.add(Field.StackFrame.id, Self.number(index))
             $0.add(Field.StackFrame.function, Self.number(index))

@@ -30,13 +30,10 @@ struct PerfettoStart {
     }
 
     private func describe(_ track: UInt64, _ name: String, to message: inout ProtobufMessage, _ body: (inout ProtobufMessage) -> Void) {
-        message.packet(sequence: PerfettoWriter.ownSequence) {
-            $0.add(Field.Packet.trackDescriptor) {
-                $0.add(Field.Track.uuid, track)
-                $0.add(Field.Track.parent, source.processTrack)
-                $0.add(Field.Track.name, name)
-                body(&$0)
-            }
+        message.track(track) {
+            $0.add(Field.Track.parent, source.processTrack)
+            $0.add(Field.Track.name, name)
+            body(&$0)
         }
     }
 

@@ -8,23 +8,16 @@ struct PerfettoStates {
 
     init(_ source: ExportSource) { self.source = source }
 
-    /// Packets that are written at once: memory does not grow with the number of switches.
-    private static let packetsOfPiece = 10_000
-
     func write(_ write: ([UInt8]) throws -> Void) throws {
         let trace = source.trace
         guard trace.noSwitches == nil else { return }
         let threads = ThreadStates.all(trace.ofAllThreads, KernelRecords(trace)).filter { trace.shows(tid: $0.tid, name: $0.name) }
         let lastEnd = threads.map { $0.life.upperBound }.max() ?? 0
-        var piece = ProtobufMessage(), count = 0
+        var piece = ProtobufMessage()
         for (index, thread) in threads.enumerated() {
             for stretch in thread.stretches.lazy.flatMap({ trace.window.parts($0) }) {
                 add(Self.value(stretch.state), thread, at: stretch.begin, cpu: stretch.cpu, to: &piece)
-                count += 1
-                if count % Self.packetsOfPiece == 0 {
-                    try write(piece.bytes)
-                    piece = ProtobufMessage()
-                }
+                try piece.flush(to: write)
             }
             // Whoever has the number next is the same thread to Perfetto, and no dead one comes back.
             let isLast = !threads[(index + 1)...].contains { $0.tid == thread.tid }
@@ -54,8 +47,7 @@ struct PerfettoStates {
 
     private func add(_ state: UInt64, _ thread: ThreadStates, at ticks: UInt64, cpu: UInt16, to message: inout ProtobufMessage) {
         message.packet(sequence: PerfettoWriter.ownSequence) {
-            $0.add(Field.Packet.timestamp, source.monotonic(ticks))
-            $0.add(Field.Packet.clock, Field.monotonicClock)
+            $0.time(source.monotonic(ticks))
             $0.add(Field.Packet.taskState) {
                 $0.add(Field.TaskState.cpu, UInt64(cpu))
                 if !thread.name.isEmpty { $0.add(Field.TaskState.name, thread.name) }

@@ -19,8 +19,6 @@ struct PerfettoWaits {
         origin = sources.origin
     }
 
-    private static let waitsOfPiece = 10_000
-
     func write(_ write: ([UInt8]) throws -> Void, _ symbolizer: Symbolizer) throws {
         let tracks = sources.map { source in
             Dictionary(source.threads.map { ($0.index, $0.track) }, uniquingKeysWith: { first, _ in first })
@@ -55,10 +53,7 @@ struct PerfettoWaits {
                 piece.event(Field.sliceEnd, track: track, at: end) { _ in }
             }
             piece.event(Field.sliceEnd, track: track, at: end) { _ in }
-            if number % Self.waitsOfPiece == 0 {
-                try write(piece.bytes)
-                piece = ProtobufMessage()
-            }
+            try piece.flush(to: write)
         }
         try write(piece.bytes)
     }
@@ -82,19 +77,12 @@ struct PerfettoWaits {
         _ thread: ThreadStates, _ index: Int, _ source: ExportSource, of parent: UInt64?, to message: inout ProtobufMessage
     ) -> UInt64 {
         let track = source.processTrack + 1 << 31 + 1 << 30 + UInt64(index) // above the tracks of PerfettoStart
-        message.packet(sequence: PerfettoWriter.ownSequence) {
-            $0.add(Field.Packet.trackDescriptor) {
-                $0.add(Field.Track.uuid, track)
-                if let parent {
-                    $0.add(Field.Track.parent, parent)
-                    $0.add(Field.Track.name, "waits")
-                } else {
-                    $0.add(Field.Track.thread) {
-                        $0.add(Field.Thread.pid, UInt64(source.pid))
-                        $0.add(Field.Thread.tid, UInt64(thread.tid))
-                        if !thread.name.isEmpty { $0.add(Field.Thread.name, thread.name) }
-                    }
-                }
+        message.track(track) {
+            if let parent {
+                $0.add(Field.Track.parent, parent)
+                $0.add(Field.Track.name, "waits")
+            } else {
+                $0.thread(thread.tid, thread.name, of: source)
             }
         }
         return track

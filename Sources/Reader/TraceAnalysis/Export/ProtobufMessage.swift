@@ -38,6 +38,13 @@ struct ProtobufMessage {
     mutating func add(_ field: Int, _ text: String) { add(field, Array(text.utf8)) }
     mutating func add(_ field: Int, _ body: (inout ProtobufMessage) -> Void) { add(field, ProtobufMessage(body).bytes) }
 
+    /// Hands over what is written so far, if it is much: memory does not grow with the number of messages.
+    mutating func flush(to write: ([UInt8]) throws -> Void) rethrows {
+        guard bytes.count >= 1 << 20 else { return }
+        try write(bytes)
+        bytes = []
+    }
+
     /// A packed repeated field of varints.
     mutating func add(_ field: Int, packed values: [UInt64]) {
         var content = ProtobufMessage()
