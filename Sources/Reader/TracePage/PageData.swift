@@ -3,46 +3,24 @@ import Presentation
 import TraceAnalysis
 
 package struct PageData {
-    var title: String, facts: String, executable = ""
+    var title: String, facts: String, executable: String
     /// Things that the traces lack against the user's will; `notes`: what else is not in the page.
-    var losses: [String] = []
+    var losses: [String]
     var notes: [String]
-    var duration: UInt64 = 0
+    var duration: UInt64
     /// Range that the timeline shows at first, in nanoseconds since its beginning.
     var shown: Range<UInt64>?
-    var startup = JSON.null
+    var startup: JSON
     /// JSON as it will stand there: megabytes, perhaps.
     var tree: String
     /// nil: there is no timeline.
     var threads: [String]?
     /// Number of threads in the traces: the page may have fewer.
-    var threadCount = 0
+    var threadCount: Int
     /// JSON as well.
-    var samples = "null"
+    var samples: String
     var table: String, functions: String
-    var isServed = false
-
-    package init(
-        title: String, facts: String, executable: String = "", losses: [String] = [], notes: [String], duration: UInt64 = 0,
-        shown: Range<UInt64>? = nil, startup: JSON = JSON.null, tree: String, threads: [String]? = nil, threadCount: Int = 0,
-        samples: String = "null", table: String, functions: String, isServed: Bool = false
-    ) {
-        self.title = title
-        self.facts = facts
-        self.executable = executable
-        self.losses = losses
-        self.notes = notes
-        self.duration = duration
-        self.shown = shown
-        self.startup = startup
-        self.tree = tree
-        self.threads = threads
-        self.threadCount = threadCount
-        self.samples = samples
-        self.table = table
-        self.functions = functions
-        self.isServed = isServed
-    }
+    var isServed: Bool
 
     var text: String {
         """
@@ -57,6 +35,15 @@ package struct PageData {
         "table":\(table),
         "functions":\(functions)}
         """
+    }
+}
+
+extension PageData {
+    /// A page without a timeline.
+    package init(title: String, facts: String, notes: [String], tree: String, table: String, functions: String) {
+        self.init(
+            title: title, facts: facts, executable: "", losses: [], notes: notes, duration: 0, startup: .null, tree: tree, threadCount: 0,
+            samples: "null", table: table, functions: functions, isServed: false)
     }
 }
 

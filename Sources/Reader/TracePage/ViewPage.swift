@@ -129,7 +129,7 @@ package struct ViewPage: Sendable {
                     process: isRun ? "\(trace.trace.programName) \(trace.trace.header.pid)" : "", timeline: timeline,
                     states: states[timeline.thread])
             }
-            if isRun, !lanes.isEmpty { lanes[0].stages = ViewPage.stages(trace) }
+            if isRun, !lanes.isEmpty, let startup = trace.startup { lanes[0].stages = ViewPage.stages(startup, after: trace.start) }
             return lanes
         }
         startup = isRun ? .null : traces[0].startup.map { ViewPage.startup($0) } ?? .null
@@ -195,11 +195,6 @@ package struct ViewPage: Sendable {
     }
 
     private static func nanoseconds(_ time: Nanoseconds, after start: UInt64 = 0) -> JSON { .unsigned(start &+ time.count) }
-
-    private static func stages(_ trace: PageTrace) -> JSON {
-        guard let timeline = trace.startup else { return .array([]) }
-        return stages(timeline, after: trace.start)
-    }
 
     private static func stages(_ timeline: StartupTimeline, after start: UInt64 = 0) -> JSON {
         .array(

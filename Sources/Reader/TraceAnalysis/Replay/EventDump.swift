@@ -34,7 +34,7 @@ extension TraceFile {
                         offset: offset, tid: chunk.tid, ticks: Ticks(frame.enter_ticks), kind: .frame,
                         function: frame.function))
             }
-            var sink = DumpSink(tid: chunk.tid, table: table, metadata, opened: chunk.opened.ticks, body: body)
+            var sink = DumpSink(tid: chunk.tid, table: table, metadata: metadata, body: body, time: chunk.opened.ticks)
             _ = reader.read(chunk, into: &sink)
             if let error = sink.error { throw error }
         }
@@ -47,17 +47,9 @@ private struct DumpSink: EventSink, ~Copyable {
     let metadata: Metadata
     let body: (DumpedEvent) throws -> Void
     var error: (any Error)?
-    private var offset: UInt64 = 0
-    private var time: UInt64 = 0
-    private var nextObject: UInt64?
-
-    init(tid: UInt32, table: FunctionNames, _ metadata: Metadata, opened ticks: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
-        self.tid = tid
-        self.table = table
-        self.metadata = metadata
-        self.body = body
-        time = ticks
-    }
+    var offset: UInt64 = 0
+    var time: UInt64
+    var nextObject: UInt64?
 
     private mutating func emit(
         _ kind: DumpedEvent.Kind, at ticks: UInt64, function: UInt32? = nil,

@@ -54,37 +54,26 @@ final class SampledCode {
 
     private func find(_ address: UInt64, _ module: Module?) -> Frame {
         guard let module else {
-            if let made = records.madeCode(at: address) {
-                return Frame(
-                    functions: [number(CallTree.Function(name: made.name, symbol: made.name, module: Self.made))], start: made.start,
-                    isAgent: false)
-            }
+            if let made = records.madeCode(at: address) { return frame(made.name, made.name, "[made at run time]", start: made.start) }
             // Each address would be a function of its own.
-            return Frame(functions: [number(Self.nowhere)], start: nil, isAgent: false)
+            return frame("[no module]", "[no module]", FunctionNames.noModule)
         }
         let linked = address &- module.loadBias
-        if module.isOfAgent { return Frame(functions: [number(Self.agent(module.name))], start: nil, isAgent: true) }
+        if module.isOfAgent { return frame("(recording)", "(recording)", module.name, isAgent: true) }
         guard let function = symbolizer.function(at: linked, in: module.identity) else {
-            guard let start = symbolizer.functionStart(at: linked, in: module.identity) else {
-                return Frame(
-                    functions: [number(CallTree.Function(name: module.name, symbol: "", module: module.name))], start: nil, isAgent: false)
-            }
+            guard let start = symbolizer.functionStart(at: linked, in: module.identity) else { return frame(module.name, "", module.name) }
             let code = names.name(at: start &+ module.loadBias, in: module.index)
-            return Frame(
-                functions: [number(CallTree.Function(name: code.name, symbol: code.symbol, module: code.module))],
-                start: start &+ module.loadBias, isAgent: false)
+            return frame(code.name, code.symbol, code.module, start: start &+ module.loadBias)
         }
         let inlined = symbolizer.inlined(at: linked, in: module.identity).map {
             number(CallTree.Function(name: demangled($0), symbol: $0, module: module.name))
         }
-        let own = number(CallTree.Function(name: demangled(function.name), symbol: function.name, module: module.name))
-        return Frame(functions: inlined + [own], start: function.address &+ module.loadBias, isAgent: false)
+        var frame = frame(demangled(function.name), function.name, module.name, start: function.address &+ module.loadBias)
+        frame.functions = inlined + frame.functions
+        return frame
     }
 
-    /// The module of code that was made while the program ran.
-    private static let made = "[made at run time]"
-    private static let nowhere = CallTree.Function(name: "[no module]", symbol: "[no module]", module: FunctionNames.noModule)
-    private static func agent(_ module: String) -> CallTree.Function {
-        CallTree.Function(name: "(recording)", symbol: "(recording)", module: module)
+    private func frame(_ name: String, _ symbol: String, _ module: String, start: UInt64? = nil, isAgent: Bool = false) -> Frame {
+        Frame(functions: [number(CallTree.Function(name: name, symbol: symbol, module: module))], start: start, isAgent: isAgent)
     }
 }

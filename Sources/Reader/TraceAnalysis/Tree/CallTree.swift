@@ -110,7 +110,9 @@ package struct CallTree: Sendable {
     package internal(set) var roots: [Root]
     package internal(set) var nodes: [Node]
     package internal(set) var functions: [Function]
+}
 
+extension CallTree {
     /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. If there are more than a million and a half
     /// paths, the longest are not distinguished: what goes on from a path of the length that is left is one node, "(further paths)".
     package init(_ trace: TraceFile, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil) {

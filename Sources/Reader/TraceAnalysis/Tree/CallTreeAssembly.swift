@@ -199,15 +199,6 @@ struct CallTreeAssembly {
     }
 }
 
-extension CallTree {
-    init(processes: [Process], roots: [Root], nodes: [Node], functions: [Function]) {
-        self.processes = processes
-        self.roots = roots
-        self.nodes = nodes
-        self.functions = functions
-    }
-}
-
 // From one reading.
 extension CallTreeAssembly {
     init(_ trace: TraceFile, _ table: FunctionNames, _ sums: borrowing PathSums, _ spans: ThreadSpans, calls: [UInt32: UInt64], end: Ticks)
