@@ -50,9 +50,7 @@ final class InputFile: Sendable {
             return done
         }
     }
-}
 
-extension InputFile {
     /// `offset`, or where the hole around it ends: the file's end when there is nothing else (lseek(2), SEEK_DATA).
     func endOfHole(at offset: UInt64) -> UInt64 {
         guard let position = off_t(exactly: offset) else { return offset }

@@ -2,7 +2,7 @@
 import ELF
 import Presentation
 
-package struct FunctionRow {
+package struct FunctionRow: Record {
     var figures: FunctionSummary
     var locations: FunctionLocations?
     /// Time that all threads ran the program's code, in calls or not; nil: not known.
@@ -20,9 +20,7 @@ package struct FunctionRow {
         let others = locations?.folded(with: figures.function).count ?? 0
         return short(figures.name) + (others > 0 ? " +\(others)" : "")
     }
-}
 
-extension FunctionRow: Record {
     package static let members = declare {
         Member.optional("caller", "with --by caller") { $0.figures.caller }
             .column("caller", .name) { Summary.explained($0.short($0.figures.caller ?? "?")) }

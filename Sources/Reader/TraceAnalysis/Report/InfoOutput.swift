@@ -8,7 +8,7 @@ extension RunSummary {
     package var info: JSON { only.map { InfoOutput($0, summary).json } ?? RunInfoOutput(self).json }
 }
 
-package struct InfoOutput {
+package struct InfoOutput: Record {
     private let trace: TraceFile
     private let summary: Summary
 
@@ -48,9 +48,7 @@ package struct InfoOutput {
             return SuppressedFunction(name: name.name, module: name.module, moment: sinceStart(moment))
         }
     }
-}
 
-extension InfoOutput: Record {
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
         Member("file", \.trace.path)

@@ -1,7 +1,7 @@
 // What `tracer report --json` prints.
 import Presentation
 
-package struct ReportOutput {
+package struct ReportOutput: Record {
     private let run: RunSummary
     private let locations: FunctionLocations?
 
@@ -19,9 +19,7 @@ package struct ReportOutput {
         if let only = run.only { return [OwnCode(module: basename(only.program), time: run.summary.own)] }
         return run.summary.ownCodes.map { OwnCode(module: $0.module, time: $0.total) }
     }
-}
 
-extension ReportOutput: Record {
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
         Member("program", "path; of a run that which was started", \.root.program)

@@ -206,9 +206,7 @@ package struct SiteReport: Sendable {
             }
         }
     }
-}
 
-extension SiteReport {
     private func sorted(by order: ReportOrder) -> [FunctionSummary] {
         rows.sorted { a, b in
             a.calls == b.calls && a.total == b.total && a.name == b.name

@@ -23,7 +23,7 @@ package struct MainWait: Sendable {
     }
 }
 
-package struct StageStates: Sendable, Equatable {
+package struct StageStates: Sendable, Equatable, Record {
     package struct Share: Sendable, Equatable {
         /// "disk", "lock", … as `tracer waits` calls them; "processor": it could have gone on, and others ran.
         package var kind: String
@@ -53,9 +53,7 @@ package struct StageStates: Sendable, Equatable {
             + shown.map { ($0.kind == "processor" ? "waiting for a CPU" : $0.kind) + " " + share($0.duration) }).joined(
                 separator: ", ")
     }
-}
 
-extension StageStates: Record {
     package static let members = declare {
         Member("running_ns", \.running)
         // The longest stands first: the order is that of the waits, not of their kinds.

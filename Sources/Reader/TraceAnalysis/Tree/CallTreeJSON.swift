@@ -9,6 +9,16 @@ extension CallTree: Record {
         Member("functions", \.functions)
         Member("nodes", "in preorder: a parent stands before its children", \.nodeRows)
     }
+
+    private var nodeRows: [NodeRow] {
+        var rows: [NodeRow] = [], whole: UInt64 = 0
+        rows.reserveCapacity(nodes.count)
+        for node in nodes {
+            if node.parent < 0 { whole = node.total }
+            rows.append(NodeRow(node: node, whole: whole))
+        }
+        return rows
+    }
 }
 
 extension CallTree.Process: Record {
@@ -39,18 +49,6 @@ extension CallTree.Function: Record {
         Member("name", "demangled; \"(own code)\" is what a thread runs while no recorded call is open", \.name)
         Member("symbol", \.symbol)
         Member("module", \.module)
-    }
-}
-
-extension CallTree {
-    private var nodeRows: [NodeRow] {
-        var rows: [NodeRow] = [], whole: UInt64 = 0
-        rows.reserveCapacity(nodes.count)
-        for node in nodes {
-            if node.parent < 0 { whole = node.total }
-            rows.append(NodeRow(node: node, whole: whole))
-        }
-        return rows
     }
 }
 

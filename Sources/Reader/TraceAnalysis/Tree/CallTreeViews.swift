@@ -103,9 +103,7 @@ extension CallTree {
         tree.roots = roots.filter(isWanted)
         return tree
     }
-}
 
-extension CallTree {
     /// Returns the functions that the pattern matches, among those that have a node in the tree.
     package func functions(matching pattern: FunctionPattern) -> Set<Int> {
         Set(Set(nodes.lazy.map(\.function)).filter { $0 >= 0 && pattern.matches(functions[$0]) })

@@ -230,7 +230,7 @@ extension FunctionReport {
 }
 
 /// What `tracer report FUNCTION --json` prints.
-package struct FunctionOutput {
+package struct FunctionOutput: Record {
     private let report: FunctionReport
     private let window: RunWindow?
     private let locations: FunctionLocations
@@ -241,9 +241,7 @@ package struct FunctionOutput {
         self.window = window
         self.locations = locations
     }
-}
 
-extension FunctionOutput: Record {
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
         Member("program", \.report.program)

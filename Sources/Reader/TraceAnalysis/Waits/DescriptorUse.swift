@@ -33,9 +33,7 @@ struct DescriptorUse: Sendable {
         let isOne = known.allSatisfy { $0.kind == one.kind && ($0.object == nil || $0.object == one.object) }
         return isOne ? one : nil
     }
-}
 
-extension DescriptorUse {
     /// Returns the evidence by descriptor number: threads that were found waiting, and the recorder's search for peers.
     static func found(_ records: KernelRecords, architecture: UInt32) -> [UInt64: [Evidence]] {
         var all: [UInt64: [Evidence]] = [:]

@@ -42,9 +42,7 @@ extension WaitSearch {
             return page
         }.sorted { ($0.at, $0.thread) < ($1.at, $1.thread) }
     }
-}
 
-extension WaitSearch {
     /// Minor faults of the window, which is not to wait: no length, no symbol.
     package func minorFaults() -> [PageWait] {
         let minor = faults.filter { !$0.fault.isMajor }

@@ -96,7 +96,7 @@ private struct StageRow: Record {
 }
 
 /// The times of one thread.
-struct ThreadRow {
+struct ThreadRow: Record {
     var search: WaitSearch
     /// Its index there.
     var thread: Int
@@ -104,9 +104,7 @@ struct ThreadRow {
 
     fileprivate func time(_ ticks: UInt64?) -> Nanoseconds? { ticks.map { search.trace.timeScale.nanoseconds($0) } }
     fileprivate func cell(_ ticks: UInt64?) -> String { time(ticks).map { $0.count == 0 ? "-" : column(readable($0)) } ?? "?" }
-}
 
-extension ThreadRow: Record {
     static let members = declare {
         Member("thread", "name") { $0.search.threads[$0.thread].name }.column("thread", .text) { $0.search.threads[$0.thread].title }
         Member("tid") { $0.search.threads[$0.thread].tid }

@@ -3,7 +3,7 @@ import Presentation
 import TraceFormat
 
 /// What `tracer waits --json` prints.
-package struct WaitOutput {
+package struct WaitOutput: Record {
     private let report: WaitReport
     private let limit: Int
 
@@ -12,9 +12,7 @@ package struct WaitOutput {
         self.report = report
         self.limit = limit
     }
-}
 
-extension WaitOutput: Record {
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
         Member("window", windowMeaning, \.report.window?.reported)
@@ -81,7 +79,7 @@ private struct KindTotals: Record {
 
 // MARK: - Waits
 
-struct WaitRow {
+struct WaitRow: Record {
     let explanation: WaitExplanation
     /// Index among the waits of the process.
     let index: Int
@@ -100,9 +98,7 @@ struct WaitRow {
     fileprivate var thread: ThreadStates { explanation.search.threads[wait.thread] }
     fileprivate var start: Int64 { explanation.time(wait.begin) }
     fileprivate var duration: Nanoseconds { explanation.length(wait.duration) }
-}
 
-extension WaitRow: Record {
     static let members = declare {
         Member("thread", "name", \.thread.name).column("thread", .text) { $0.thread.title }
         Member("tid", \.thread.tid)
@@ -236,7 +232,7 @@ extension Wait.Peer: Record {
 
 // MARK: - Locks
 
-struct LockRow {
+struct LockRow: Record {
     fileprivate var explanation: WaitExplanation
     fileprivate var lock: LockTotals
     /// How names are spelt in tables.
@@ -259,9 +255,7 @@ struct LockRow {
         let known = sites.compactMap { site in site.name.map { short($0) + (sites.count > 1 ? " ×\(site.waits)" : "") } }
         return known.isEmpty ? "-" : known.prefix(3).joined(separator: "; ") + (known.count > 3 ? "; and \(known.count - 3) more" : "")
     }
-}
 
-extension LockRow: Record {
     static let members = declare {
         Member("object", \.lock.object).column("lock", .text) { $0.lock.object }
         Member("pid", \.explanation.search.trace.header.pid)
@@ -327,15 +321,13 @@ private struct PageRow: Record {
 }
 
 /// The faults of one file in one stage.
-struct PageTotalsRow {
+struct PageTotalsRow: Record {
     fileprivate var explanation: WaitExplanation
     fileprivate var totals: PageTotals
 
     fileprivate var file: String? { totals.path.isEmpty ? nil : totals.path }
     fileprivate var symbols: String { totals.symbols.isEmpty ? "-" : listed(totals.symbols, most: 3) }
-}
 
-extension PageTotalsRow: Record {
     static let members = declare {
         Member("pid", \.explanation.search.trace.header.pid)
         Member("stage", stageMeaning, \.totals.stage).column("stage", .text) { $0.totals.stage ?? "-" }
