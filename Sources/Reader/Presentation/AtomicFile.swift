@@ -52,7 +52,7 @@ package final class AtomicFile: @unchecked Sendable {
         }
         if exists, !replaces { throw .exists(path) }
         // A link stays a link.
-        self.path = exists ? Self.resolved(path) : path
+        self.path = exists ? resolvedPath(path) ?? path : path
         let temporary = "\(self.path).\(getpid()).part"
         self.temporary = temporary
         unfinished = strdup(temporary)
@@ -65,12 +65,6 @@ package final class AtomicFile: @unchecked Sendable {
         }
         if exists { fchmod(descriptor, status.st_mode & 0o7777) } // as the one that it replaces
         signal(SIGXFSZ, SIG_IGN) // a file size limit is then an error of write
-    }
-
-    private static func resolved(_ path: String) -> String {
-        guard let resolved = realpath(path, nil) else { return path }
-        defer { free(resolved) }
-        return String(cString: resolved)
     }
 
     package static func write(_ text: String, to path: String, replaces: Bool = true) throws(Failure) {

@@ -156,9 +156,8 @@ package struct KernelRecords: Sendable, RecordReader {
             let name = buffer.bytes(at: offset + MemoryLayout<trace_task_record>.offset(of: \.name)!, byteCount: 16).prefix { $0 != 0 }
             tasks[fixed.tid, default: []].append(Task(at: ticks(fixed.ns), kind: kind, by: fixed.by, name: text(Array(name))))
         case TRACE_RECORD_PAGE_FAULT:
-            let size = MemoryLayout<trace_page_fault_record>.size
             guard let fixed = body(trace_page_fault_record.self, buffer, offset, byteCount),
-                let path = tail(size, fixed.path_bytes, buffer, offset, byteCount, Self.longestText)
+                let path = tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestText)
             else { return false }
             guard [TRACE_FAULT_MAJOR, TRACE_FAULT_MINOR].contains(Int(record.key)) else { return true }
             faults[fixed.tid, default: []].append(

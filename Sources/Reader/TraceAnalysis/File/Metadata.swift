@@ -122,17 +122,13 @@ package struct Metadata: Sendable, RecordReader {
         switch Int(record.type) {
         case TRACE_RECORD_TEXT:
             guard let fixed = body(trace_text_record.self, buffer, offset, byteCount),
-                let bytes = tail(
-                    MemoryLayout<trace_text_record>.size, fixed.text_bytes, buffer, offset, byteCount,
-                    Self.longestText)
+                let bytes = tail(fixed, fixed.text_bytes, buffer, offset, byteCount, Self.longestText)
             else { return false }
             add(bytes, key: Int(record.key))
         case TRACE_RECORD_MODULE:
             guard let module = body(trace_module_record.self, buffer, offset, byteCount),
                 module.build_id_bytes <= 20, module.low_address <= module.high_address,
-                let path = tail(
-                    MemoryLayout<trace_module_record>.size, module.path_bytes, buffer, offset, byteCount,
-                    Self.longestText)
+                let path = tail(module, module.path_bytes, buffer, offset, byteCount, Self.longestText)
             else { return false }
             let buildID = buffer.bytes(
                 at: offset + MemoryLayout<trace_module_record>.offset(of: \.build_id)!,
@@ -230,9 +226,7 @@ package struct Metadata: Sendable, RecordReader {
                     thread: ready.thread, ticks: Ticks(ready.ticks)))
         case TRACE_RECORD_LOAD:
             guard let load = body(trace_load_record.self, buffer, offset, byteCount),
-                let path = tail(
-                    MemoryLayout<trace_load_record>.size, load.path_bytes, buffer, offset, byteCount,
-                    Self.longestText)
+                let path = tail(load, load.path_bytes, buffer, offset, byteCount, Self.longestText)
             else { return false }
             start.add(
                 Load(

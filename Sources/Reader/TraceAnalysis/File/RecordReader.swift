@@ -62,11 +62,10 @@ extension RecordReader {
     }
 
     /// Returns the bytes after the fixed part, at most `longest`; nil when the record is too short for `length`.
-    func tail(
-        _ fixed: Int, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int,
-        _ longest: Int
+    func tail<T: BitwiseCopyable>(
+        _ fixed: T, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int, _ longest: Int
     ) -> [UInt8]? {
-        guard Int(length) <= byteCount - fixed else { return nil }
-        return buffer.bytes(at: offset + fixed, byteCount: min(Int(length), longest))
+        guard Int(length) <= byteCount - MemoryLayout<T>.size else { return nil }
+        return buffer.bytes(at: offset + MemoryLayout<T>.size, byteCount: min(Int(length), longest))
     }
 }

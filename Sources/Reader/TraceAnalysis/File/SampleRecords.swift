@@ -59,8 +59,7 @@ package struct SampleRecords: Sendable, RecordReader {
             }
         case TRACE_RECORD_CODE_NAME:
             guard let fixed = body(trace_code_name_record.self, buffer, offset, byteCount), fixed.address <= .max - fixed.code_bytes,
-                let name = tail(
-                    MemoryLayout<trace_code_name_record>.size, fixed.name_bytes, buffer, offset, byteCount, Self.longestName)
+                let name = tail(fixed, fixed.name_bytes, buffer, offset, byteCount, Self.longestName)
             else { return false }
             madeCode.append(MadeCode(start: fixed.address, end: fixed.address + fixed.code_bytes, name: text(name)))
         default: break

@@ -1,15 +1,7 @@
 // A trace's description of itself, as data: `tracer info` and other programs read the same.
 import CTraceLayout
 import Presentation
-import Glibc
 import TraceFormat
-
-/// Returns true if the path leads to that file by links.
-private func isLink(_ path: String, to file: String) -> Bool {
-    guard let resolved = realpath(path, nil) else { return false }
-    defer { free(resolved) }
-    return String(cString: resolved) == file
-}
 
 extension TraceFile {
     package var stateText: String {
@@ -146,7 +138,7 @@ extension TraceFile {
             word.contains("/")
             ? [word.hasPrefix("/") ? word : (directory ?? ".") + "/" + word]
             : ["/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/", program.dropLast(own.count) + ""].map { $0 + called }
-        return paths.contains { isLink($0, to: program) } ? called : own
+        return paths.contains { resolvedPath($0) == program } ? called : own
     }
 
     /// Text on the kernel events that were requested, granted and refused; nil: none were requested.

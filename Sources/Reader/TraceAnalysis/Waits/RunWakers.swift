@@ -5,12 +5,8 @@ import TraceFormat
 
 extension WaitSearch {
     struct End {
-        var name: String
-        var pid: UInt32
+        var process: Wait.OtherProcess
         var parent: UInt32
-        /// As those of Wait.OtherProcess.
-        var begun: UInt64
-        var thread: UInt32?
         /// CLOCK_MONOTONIC
         var at: Int64
     }
@@ -28,9 +24,10 @@ extension WaitSearch {
         guard let main = threads.last(where: { $0.tid == pid }), main.hasEnded,
             let last = threads.filter({ $0.hasEnded }).map({ $0.life.upperBound }).max()
         else { return nil }
-        return End(
-            name: main.name, pid: pid, parent: trace.header.parent_pid, begun: trace.header.first.monotonic_ns, thread: main.thread,
-            at: monotonic(last))
+        let process = Wait.OtherProcess(
+            name: main.name, pid: pid, tid: pid, begun: trace.header.first.monotonic_ns, thread: main.thread, function: nil,
+            late: Nanoseconds(0))
+        return End(process: process, parent: trace.header.parent_pid, at: monotonic(last))
     }
 
     /// CLOCK_MONOTONIC.
@@ -45,11 +42,10 @@ extension WaitSearch {
         for (index, wait) in waits.enumerated() where wait.kind == .child && wait.waker == nil {
             let begin = monotonic(wait.begin), end = monotonic(wait.end)
             let isAny = function(wait.call.row)?.text(wait.call.argument) == nil
-            let candidates = ends.filter { $0.at >= begin && $0.at <= end && (isAny || UInt64($0.pid) == wait.call.argument) }
+            let candidates = ends.filter { $0.at >= begin && $0.at <= end && (isAny || UInt64($0.process.pid) == wait.call.argument) }
             guard candidates.count == 1, let one = candidates.first else { continue }
-            waits[index].otherProcess = Wait.OtherProcess(
-                name: one.name, pid: one.pid, tid: one.pid, begun: one.begun, thread: one.thread, function: nil,
-                late: Nanoseconds(UInt64(bitPattern: end &- one.at)))
+            waits[index].otherProcess = one.process
+            waits[index].otherProcess?.late = Nanoseconds(UInt64(bitPattern: end &- one.at))
         }
     }
 }

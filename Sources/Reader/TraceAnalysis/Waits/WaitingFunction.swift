@@ -24,7 +24,7 @@ package struct WaitingFunction: Equatable, Sendable {
     /// nil: it does not wait.
     package var kind: WaitKind?
     var act: Act?
-    var object: Object
+    var object = Object.address
     /// It may return because the time is over.
     var isTimed = false
     /// Several threads may have the object at a time.
@@ -33,78 +33,67 @@ package struct WaitingFunction: Equatable, Sendable {
     var isOfAnyDescriptor = false
     /// Direction of a call on pipes or sockets; nil: neither, or both.
     var flow: Flow?
+}
 
-    private init(
-        _ kind: WaitKind?, _ act: Act? = nil, _ object: Object = .address, isTimed: Bool = false, isShared: Bool = false,
-        isOfAnyDescriptor: Bool = false, _ flow: Flow? = nil
-    ) {
-        self.kind = kind
-        self.act = act
-        self.object = object
-        self.isTimed = isTimed
-        self.isShared = isShared
-        self.isOfAnyDescriptor = isOfAnyDescriptor
-        self.flow = flow
-    }
-
+extension WaitingFunction {
     private static let known: [String: WaitingFunction] = {
         var known: [String: WaitingFunction] = [:]
         func add(_ names: String, _ function: WaitingFunction) {
             for name in names.split(whereSeparator: { $0.isWhitespace }) { known[String(name)] = function }
         }
-        add("pthread_mutex_lock pthread_rwlock_wrlock pthread_spin_lock mtx_lock flockfile", .init(.lock, .acquires))
-        add("pthread_rwlock_rdlock", .init(.lock, .acquires, isShared: true))
+        add("pthread_mutex_lock pthread_rwlock_wrlock pthread_spin_lock mtx_lock flockfile", .init(kind: .lock, act: .acquires))
+        add("pthread_rwlock_rdlock", .init(kind: .lock, act: .acquires, isShared: true))
         add(
             "pthread_mutex_timedlock pthread_mutex_clocklock pthread_rwlock_timedwrlock pthread_rwlock_clockwrlock mtx_timedlock",
-            .init(.lock, .mayAcquire, isTimed: true))
-        add("pthread_rwlock_timedrdlock pthread_rwlock_clockrdlock", .init(.lock, .mayAcquire, isTimed: true, isShared: true))
+            .init(kind: .lock, act: .mayAcquire, isTimed: true))
+        add("pthread_rwlock_timedrdlock pthread_rwlock_clockrdlock", .init(kind: .lock, act: .mayAcquire, isTimed: true, isShared: true))
         add(
-            "pthread_mutex_trylock pthread_rwlock_trywrlock pthread_spin_trylock mtx_trylock ftrylockfile", .init(nil, .mayAcquire))
-        add("pthread_rwlock_tryrdlock sem_trywait", .init(nil, .mayAcquire, isShared: true))
+            "pthread_mutex_trylock pthread_rwlock_trywrlock pthread_spin_trylock mtx_trylock ftrylockfile", .init(act: .mayAcquire))
+        add("pthread_rwlock_tryrdlock sem_trywait", .init(act: .mayAcquire, isShared: true))
         add(
             "pthread_mutex_unlock pthread_rwlock_unlock pthread_spin_unlock mtx_unlock funlockfile sem_post dispatch_semaphore_signal",
-            .init(nil, .releases))
+            .init(act: .releases))
         // Anybody may post a semaphore: it is no lock, though it may be used as one.
-        add("sem_wait", .init(.condition, .mayAcquire, isShared: true))
-        add("sem_timedwait sem_clockwait dispatch_semaphore_wait", .init(.condition, .mayAcquire, isTimed: true, isShared: true))
-        add("pthread_cond_wait cnd_wait _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", .init(.condition, .suspends))
-        add("pthread_cond_timedwait pthread_cond_clockwait cnd_timedwait", .init(.condition, .suspends, isTimed: true))
+        add("sem_wait", .init(kind: .condition, act: .mayAcquire, isShared: true))
+        add("sem_timedwait sem_clockwait dispatch_semaphore_wait", .init(kind: .condition, act: .mayAcquire, isTimed: true, isShared: true))
+        add("pthread_cond_wait cnd_wait _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", .init(kind: .condition, act: .suspends))
+        add("pthread_cond_timedwait pthread_cond_clockwait cnd_timedwait", .init(kind: .condition, act: .suspends, isTimed: true))
         add(
             """
             pthread_cond_signal pthread_cond_broadcast cnd_signal cnd_broadcast _ZNSt18condition_variable10notify_oneEv
             _ZNSt18condition_variable10notify_allEv
-            """, .init(nil, .signals))
-        add("pthread_barrier_wait dispatch_group_wait", .init(.condition))
-        add("semop semtimedop", .init(.condition, nil, .descriptor))
+            """, .init(act: .signals))
+        add("pthread_barrier_wait dispatch_group_wait", .init(kind: .condition))
+        add("semop semtimedop", .init(kind: .condition, object: .descriptor))
         add(
             "pthread_once call_once swift_once __cxa_guard_acquire dispatch_once dispatch_once_f dispatch_sync dispatch_sync_f",
-            .init(.lock))
+            .init(kind: .lock))
         // The agent records an argument of futex(2) alone.
-        add("syscall", .init(.lock, .waitsOrSignals, isTimed: true))
-        add("flock lockf", .init(.lock, nil, .descriptor))
-        add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(.join))
-        add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(.sleep))
-        add("wait wait3 wait4 waitpid waitid vfork system posix_spawn posix_spawnp pclose", .init(.child, nil, .process))
-        add("read readv", .init(.pipe, nil, .descriptor, isOfAnyDescriptor: true, .takes))
-        add("write writev", .init(.pipe, nil, .descriptor, isOfAnyDescriptor: true, .gives))
-        add("recv recvfrom recvmsg recvmmsg", .init(.pipe, nil, .descriptor, .takes))
-        add("send sendto sendmsg sendmmsg", .init(.pipe, nil, .descriptor, .gives))
+        add("syscall", .init(kind: .lock, act: .waitsOrSignals, isTimed: true))
+        add("flock lockf", .init(kind: .lock, object: .descriptor))
+        add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(kind: .join))
+        add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(kind: .sleep))
+        add("wait wait3 wait4 waitpid waitid vfork system posix_spawn posix_spawnp pclose", .init(kind: .child, object: .process))
+        add("read readv", .init(kind: .pipe, object: .descriptor, isOfAnyDescriptor: true, flow: .takes))
+        add("write writev", .init(kind: .pipe, object: .descriptor, isOfAnyDescriptor: true, flow: .gives))
+        add("recv recvfrom recvmsg recvmmsg", .init(kind: .pipe, object: .descriptor, flow: .takes))
+        add("send sendto sendmsg sendmmsg", .init(kind: .pipe, object: .descriptor, flow: .gives))
         add(
             """
             accept accept4 connect poll ppoll select pselect epoll_wait epoll_pwait epoll_pwait2 msgrcv msgsnd mq_receive mq_send
             mq_timedreceive mq_timedsend splice tee
-            """, .init(.pipe, nil, .descriptor))
-        add("sendfile vmsplice eventfd_write", .init(nil, nil, .descriptor, .gives))
+            """, .init(kind: .pipe, object: .descriptor))
+        add("sendfile vmsplice eventfd_write", .init(object: .descriptor, flow: .gives))
         add(
             """
             pread pwrite preadv pwritev preadv2 pwritev2 fsync fdatasync syncfs sync_file_range ftruncate fallocate posix_fallocate
             getdents copy_file_range readahead fstat
-            """, .init(.disk, nil, .descriptor))
+            """, .init(kind: .disk, object: .descriptor))
         add(
             """
             sync msync open openat creat fopen freopen opendir readdir stat lstat statx fstatat newfstatat access faccessat rename renameat
             renameat2 unlink unlinkat mkdir rmdir link symlink truncate
-            """, .init(.disk))
+            """, .init(kind: .disk))
         return known
     }()
 
@@ -170,7 +159,7 @@ package struct WaitingFunction: Equatable, Sendable {
         guard path.hasPrefix("std::") || path.hasPrefix("parking_lot") else { return nil }
         let parts = path.split(separator: ":").suffix(2)
         guard parts.count == 2, let kind = Self.knownOfRust[parts.joined(separator: "::")] else { return nil }
-        self.init(kind)
+        self.init(kind: kind)
     }
 
     /// Returns the library part of each row's function.
