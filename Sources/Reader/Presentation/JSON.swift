@@ -10,9 +10,6 @@ package enum JSON: Sendable {
     case array([JSON])
     case object([(String, JSON)])
 
-    /// nil becomes null.
-    package static func time(_ time: Nanoseconds?) -> JSON { time.map { .unsigned($0.count) } ?? .null }
-
     /// Members of the outermost levels each on a line, as far as `lines` deep.
     package func text(lines: Int = 2) -> String {
         var text = ""

@@ -26,9 +26,6 @@ struct ProtobufMessage {
         withUnsafeBytes(of: value.littleEndian) { bytes += $0 }
     }
 
-    /// int64: negative ones take ten bytes.
-    mutating func add(_ field: Int, signed value: Int64) { add(field, UInt64(bitPattern: value)) }
-
     mutating func add(_ field: Int, _ content: [UInt8]) {
         varint(UInt64(field) << 3 | 2)
         varint(UInt64(content.count))

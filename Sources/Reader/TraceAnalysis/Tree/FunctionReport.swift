@@ -173,8 +173,7 @@ extension FunctionReport {
                 + "maximum \(time(sums.maximum))" + (sums.isSkewed ? style.alarm("  the average is far from the median") : ""))
         try histogramLines(width ?? 80, style, body)
         try slowestLines(short, style, body)
-        var options = CallTree.TextOptions(least: least, deepest: 2, width: names == .full ? nil : width)
-        options.isCorrected = false
+        let options = CallTree.TextOptions(least: least, deepest: 2, width: names == .full ? nil : width)
         for (name, whole) in [("who calls it", callers), ("what it calls", callees)] {
             let tree = whole.named(names)
             guard let root = tree.roots.first else { continue }

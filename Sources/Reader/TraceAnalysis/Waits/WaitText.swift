@@ -13,13 +13,7 @@ extension WaitReport {
         let shown = waitRows(limit: limit) { short[$0] }
         var columns = WaitRow.columns(["duration_ns", "start_ns", "thread", "kind", "what"])
         if !missing.isEmpty { columns[0].title = "took" }
-        let table = TextTable(shown, columns).lines(style, width: width)
-        lines += ["", table[0]]
-        for (line, wait) in zip(table.dropFirst(), shown) {
-            lines.append(line)
-            let details = wait.explanation.details(wait.index) { short[$0] }
-            if !details.isEmpty { lines.append(style.dim("    " + details.joined(separator: "; "))) }
-        }
+        lines += table(shown, columns, width, style) { $0.explanation.details($0.index) { short[$0] }.joined(separator: "; ") }
         if shown.count < order.count { lines.append(style.dim("    and \(counted(order.count - shown.count, "shorter one"))")) }
         return lines + lockLines(limit, width, style) { short[$0] } + pageLines(limit, width, style) + minorLines(limit, width, style)
     }
@@ -51,17 +45,21 @@ extension WaitReport {
         guard !locks.isEmpty else { return [] }
         let shown = lockRows(limit: limit, spelt)
         let columns = LockRow.columns(["duration_ns", "waits", "longest_ns", "most_at_once", "object", "waited_in", "held_in"])
-        let table = TextTable(shown, columns).lines(style, width: width)
-        var lines = ["", table[0]]
-        for (line, lock) in zip(table.dropFirst(), shown) {
-            lines.append(line)
-            if let convoy = lock.convoy {
-                lines.append(
-                    style.dim(
-                        "    convoy: \(convoy.waits) waits of \(convoy.threads) threads, one after the other for "
-                            + readable(convoy.duration)))
-            }
+        return table(shown, columns, width, style) { lock in
+            guard let convoy = lock.convoy else { return "" }
+            return "convoy: \(convoy.waits) waits of \(convoy.threads) threads, one after the other for " + readable(convoy.duration)
         }
-        return lines
+    }
+
+    /// - Parameter below: text of a line below a row's; empty: there is none
+    private func table<Row>(
+        _ rows: [Row], _ columns: [Column<Row>], _ width: Int?, _ style: TextStyle, below: (Row) -> String
+    ) -> [String] {
+        let table = TextTable(rows, columns).lines(style, width: width)
+        return ["", table[0]]
+            + zip(table.dropFirst(), rows).flatMap { line, row -> [String] in
+                let text = below(row)
+                return text.isEmpty ? [line] : [line, style.dim("    " + text)]
+            }
     }
 }
