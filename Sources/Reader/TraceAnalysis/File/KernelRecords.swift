@@ -140,80 +140,72 @@ package struct KernelRecords: Sendable, RecordReader {
         all = all.enumerated().sorted { (moment($0.element), $0.offset) < (moment($1.element), $1.offset) }.map { $0.element }
     }
 
-    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) throws(DamagedRecord) {
         switch Int(record.type) {
         case TRACE_RECORD_SWITCHES:
             let size = MemoryLayout<trace_switches_record>.size, stride = MemoryLayout<trace_switch>.stride
-            guard let fixed = body(trace_switches_record.self, buffer, offset, byteCount), Int(fixed.count) <= (byteCount - size) / stride
-            else { return false }
+            let fixed = try body(trace_switches_record.self, buffer, offset, byteCount)
+            guard Int(fixed.count) <= (byteCount - size) / stride else { throw DamagedRecord() }
             for index in 0..<Int(fixed.count) {
                 let one = buffer.load(trace_switch.self, at: offset + size + index * stride)!
                 if let known = Switch(one, at: ticks(one.ns)) { switches[one.tid, default: []].append(known) }
             }
         case TRACE_RECORD_TASK:
-            guard let fixed = body(trace_task_record.self, buffer, offset, byteCount) else { return false }
-            guard let kind = Task.Kind(rawValue: Int(record.key)) else { return true }
+            let fixed = try body(trace_task_record.self, buffer, offset, byteCount)
+            guard let kind = Task.Kind(rawValue: Int(record.key)) else { return }
             let name = buffer.bytes(at: offset + MemoryLayout<trace_task_record>.offset(of: \.name)!, byteCount: 16).prefix { $0 != 0 }
             tasks[fixed.tid, default: []].append(Task(at: ticks(fixed.ns), kind: kind, by: fixed.by, name: text(Array(name))))
         case TRACE_RECORD_PAGE_FAULT:
-            guard let fixed = body(trace_page_fault_record.self, buffer, offset, byteCount),
-                let path = tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestText)
-            else { return false }
-            guard [TRACE_FAULT_MAJOR, TRACE_FAULT_MINOR].contains(Int(record.key)) else { return true }
+            let fixed = try body(trace_page_fault_record.self, buffer, offset, byteCount)
+            let path = try tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestText)
+            guard [TRACE_FAULT_MAJOR, TRACE_FAULT_MINOR].contains(Int(record.key)) else { return }
             faults[fixed.tid, default: []].append(
                 PageFault(
                     at: ticks(fixed.ns), isMajor: Int(record.key) == TRACE_FAULT_MAJOR, address: fixed.address, code: fixed.code,
                     path: text(path), offset: fixed.offset))
         case TRACE_RECORD_WAIT:
-            let size = MemoryLayout<trace_wait_record>.size
-            guard let fixed = body(trace_wait_record.self, buffer, offset, byteCount),
-                let (function, object) = texts(fixed.function_bytes, fixed.object_bytes, buffer, offset + size, byteCount - size)
-            else { return false }
+            let size = MemoryLayout<trace_wait_record>.size, fixed = try body(trace_wait_record.self, buffer, offset, byteCount)
+            let (function, object) = try texts(fixed.function_bytes, fixed.object_bytes, buffer, offset + size, byteCount - size)
             waits[fixed.tid, default: []].append(
                 FoundWait(
                     at: ticks(fixed.ns), systemCall: fixed.system_call < 0 ? nil : fixed.system_call,
                     arguments: [fixed.arguments.0, fixed.arguments.1], kernelFunction: function, object: object))
         case TRACE_RECORD_DESCRIPTOR:
-            let size = MemoryLayout<trace_descriptor_record>.size
-            guard let fixed = body(trace_descriptor_record.self, buffer, offset, byteCount),
-                let (object, peer) = texts(fixed.object_bytes, fixed.peer_bytes, buffer, offset + size, byteCount - size)
-            else { return false }
+            let size = MemoryLayout<trace_descriptor_record>.size, fixed = try body(trace_descriptor_record.self, buffer, offset, byteCount)
+            let (object, peer) = try texts(fixed.object_bytes, fixed.peer_bytes, buffer, offset + size, byteCount - size)
             descriptors.append(
                 Descriptor(
                     at: ticks(fixed.ns), number: fixed.descriptor, isReadable: Int(record.key) & TRACE_ACCESS_READ != 0,
                     isWritable: Int(record.key) & TRACE_ACCESS_WRITE != 0, object: object, peer: peer))
         case TRACE_RECORD_POLLED:
-            let size = MemoryLayout<trace_polled_record>.size
-            guard let fixed = body(trace_polled_record.self, buffer, offset, byteCount),
-                let (object, _) = texts(fixed.object_bytes, 0, buffer, offset + size, byteCount - size)
-            else { return false }
+            let size = MemoryLayout<trace_polled_record>.size, fixed = try body(trace_polled_record.self, buffer, offset, byteCount)
+            let (object, _) = try texts(fixed.object_bytes, 0, buffer, offset + size, byteCount - size)
             polled[fixed.tid, default: []].append(
                 Polled(
                     at: ticks(fixed.ns), number: fixed.descriptor, isToRead: Int(record.key) & TRACE_ACCESS_READ != 0,
                     isToWrite: Int(record.key) & TRACE_ACCESS_WRITE != 0, object: object))
         case TRACE_RECORD_PRIORITY:
-            guard let fixed = body(trace_priority_record.self, buffer, offset, byteCount) else { return false }
+            let fixed = try body(trace_priority_record.self, buffer, offset, byteCount)
             priorities[fixed.tid, default: []].append(
                 Priority(
                     at: ticks(fixed.ns),
                     priority: SchedulerPriority(policy: fixed.policy, nice: fixed.nice, realTime: fixed.priority)))
         case TRACE_RECORD_SAMPLES:
-            return Self.forEachSample(buffer, offset, byteCount) { sample, _ in
+            try Self.forEachSample(buffer, offset, byteCount) { sample, _ in
                 let isInKernel = sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0
                 samples[sample.tid, default: []].append(Sample(at: ticks(sample.ns), isInKernel: isInKernel))
             }
         default: break
         }
-        return true
     }
 
     private func ticks(_ monotonic: UInt64) -> UInt64 { trace.ticks(monotonic: monotonic).raw }
 
-    /// Two, one after the other. nil: they are longer than what is there.
+    /// Two, one after the other.
     private mutating func texts(
         _ first: UInt32, _ second: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int
-    ) -> (String, String)? {
-        if UInt64(first) + UInt64(second) > UInt64(byteCount) { return nil }
+    ) throws(DamagedRecord) -> (String, String) {
+        if UInt64(first) + UInt64(second) > UInt64(byteCount) { throw DamagedRecord() }
         return (
             text(buffer.bytes(at: offset, byteCount: min(Int(first), Self.longestText))),
             text(buffer.bytes(at: offset + Int(first), byteCount: min(Int(second), Self.longestText)))

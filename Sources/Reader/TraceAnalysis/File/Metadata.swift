@@ -115,21 +115,15 @@ package struct Metadata: Sendable, RecordReader {
         functions.reserveCapacity(functions.count + byteCount / (2 * MemoryLayout<trace_function_record>.size))
     }
 
-    mutating func read(
-        _ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int,
-        _ byteCount: Int
-    ) -> Bool {
+    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) throws(DamagedRecord) {
         switch Int(record.type) {
         case TRACE_RECORD_TEXT:
-            guard let fixed = body(trace_text_record.self, buffer, offset, byteCount),
-                let bytes = tail(fixed, fixed.text_bytes, buffer, offset, byteCount, Self.longestText)
-            else { return false }
-            add(bytes, key: Int(record.key))
+            let fixed = try body(trace_text_record.self, buffer, offset, byteCount)
+            add(try tail(fixed, fixed.text_bytes, buffer, offset, byteCount, Self.longestText), key: Int(record.key))
         case TRACE_RECORD_MODULE:
-            guard let module = body(trace_module_record.self, buffer, offset, byteCount),
-                module.build_id_bytes <= 20, module.low_address <= module.high_address,
-                let path = tail(module, module.path_bytes, buffer, offset, byteCount, Self.longestText)
-            else { return false }
+            let module = try body(trace_module_record.self, buffer, offset, byteCount)
+            guard module.build_id_bytes <= 20, module.low_address <= module.high_address else { throw DamagedRecord() }
+            let path = try tail(module, module.path_bytes, buffer, offset, byteCount, Self.longestText)
             let buildID = buffer.bytes(
                 at: offset + MemoryLayout<trace_module_record>.offset(of: \.build_id)!,
                 byteCount: Int(module.build_id_bytes))
@@ -137,10 +131,10 @@ package struct Metadata: Sendable, RecordReader {
                 index: module.module, path: text(path), buildID: buildID, loadBias: module.load_bias,
                 addresses: module.low_address..<module.high_address, loaded: Ticks(module.loaded_ticks))
         case TRACE_RECORD_FUNCTION:
-            guard let function = body(trace_function_record.self, buffer, offset, byteCount),
-                function.function > 0, function.function < Event.functionReach,
+            let function = try body(trace_function_record.self, buffer, offset, byteCount)
+            guard function.function > 0, function.function < Event.functionReach,
                 Int(function.name_bytes) <= byteCount - MemoryLayout<trace_function_record>.size
-            else { return false }
+            else { throw DamagedRecord() }
             let name = buffer.text(
                 at: offset + MemoryLayout<trace_function_record>.size, byteCount: min(Int(function.name_bytes), Self.longestName))
             functions[function.function] = Function(
@@ -150,120 +144,111 @@ package struct Metadata: Sendable, RecordReader {
                 isMark: function.flags & UInt32(TRACE_FUNCTION_MARK) != 0, object: ObjectArgument(flags: function.flags), rawName: name)
         case TRACE_RECORD_FUNCTIONS:
             let size = MemoryLayout<trace_functions_record>.size
-            guard let fixed = body(trace_functions_record.self, buffer, offset, byteCount), fixed.first > 0,
-                fixed.first < Event.functionReach, fixed.count <= Event.functionReach - fixed.first,
+            let fixed = try body(trace_functions_record.self, buffer, offset, byteCount)
+            guard fixed.first > 0, fixed.first < Event.functionReach, fixed.count <= Event.functionReach - fixed.first,
                 Int(fixed.count) <= (byteCount - size) / 4
-            else { return false }
+            else { throw DamagedRecord() }
             for n in 0..<fixed.count {
                 let moduleOffset = buffer.load(UInt32.self, at: offset + size + Int(n) * 4)!
                 if moduleOffset != 0 { addressed[fixed.module, default: []].append((fixed.first + n, moduleOffset)) }
             }
         case TRACE_RECORD_THREAD:
-            guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
+            let thread = try body(trace_thread_record.self, buffer, offset, byteCount)
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].started = Ticks(thread.ticks)
-            let used = body(trace_thread_begin_record.self, buffer, offset, byteCount).map { Nanoseconds($0.cpu_ns) }
-            let pointer = body(trace_thread_pointer_record.self, buffer, offset, byteCount)?.pointer
-            threads[thread.thread]?.cpuTime = used
+            let used = try? body(trace_thread_begin_record.self, buffer, offset, byteCount).cpu_ns
+            let pointer = try? body(trace_thread_pointer_record.self, buffer, offset, byteCount).pointer
+            threads[thread.thread]?.cpuTime = used.map { Nanoseconds($0) }
             threads[thread.thread]?.pointer = pointer
         case TRACE_RECORD_THREAD_END:
-            guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
+            let thread = try body(trace_thread_record.self, buffer, offset, byteCount)
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].ended = Ticks(thread.ticks)
         case TRACE_RECORD_MODULE_END:
-            guard let end = body(trace_module_end_record.self, buffer, offset, byteCount) else { return false }
+            let end = try body(trace_module_end_record.self, buffer, offset, byteCount)
             modules[end.module]?.unloaded = end.ticks == 0 ? nil : Ticks(end.ticks)
         case TRACE_RECORD_CLOCK:
-            guard let clock = body(trace_clock_record.self, buffer, offset, byteCount) else { return false }
+            let clock = try body(trace_clock_record.self, buffer, offset, byteCount)
             if clockSamples.count < Self.mostClockSamples { clockSamples.append(clock.sample) }
         case TRACE_RECORD_PATCHED:
-            guard let patched = body(trace_patched_record.self, buffer, offset, byteCount), patched.patched <= patched.functions else {
-                return false
-            }
+            let patched = try body(trace_patched_record.self, buffer, offset, byteCount)
+            guard patched.patched <= patched.functions else { throw DamagedRecord() }
             self.patched[patched.module] = (Int(patched.functions), Int(patched.patched))
         case TRACE_RECORD_SUPPRESSED:
-            guard let hot = body(trace_suppressed_record.self, buffer, offset, byteCount) else { return false }
+            let hot = try body(trace_suppressed_record.self, buffer, offset, byteCount)
             suppressed[hot.function] = Ticks(hot.ticks)
         case TRACE_RECORD_KERNEL:
-            guard let kernel = body(trace_kernel_record.self, buffer, offset, byteCount) else { return false }
+            let kernel = try body(trace_kernel_record.self, buffer, offset, byteCount)
             self.kernel = KernelGrant(kernel)
         case TRACE_RECORD_REPLACED: break
         case _ where KernelRecords.kinds.contains(Int(record.type)): break
-        default:
-            return readStart(record, buffer, offset, byteCount)
+        default: try readStart(record, buffer, offset, byteCount)
         }
-        return true
     }
 
     private mutating func readStart(
-        _ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int,
-        _ byteCount: Int
-    ) -> Bool {
+        _ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int
+    ) throws(DamagedRecord) {
         switch Int(record.type) {
         case TRACE_RECORD_PHASE:
-            guard let phase = body(trace_phase_record.self, buffer, offset, byteCount) else { return false }
-            guard let kind = Phase.Kind(rawValue: Int(record.key)) else { return unknown() }
+            let phase = try body(trace_phase_record.self, buffer, offset, byteCount)
+            guard let kind = Phase.Kind(rawValue: Int(record.key)) else { return unknownRecords += 1 }
             start.phases.append(
                 Phase(
                     kind: kind, usage: Usage(phase.usage), monotonic: phase.monotonic_ns == 0 ? nil : Nanoseconds(phase.monotonic_ns),
                     error: Nanoseconds(phase.error_ns), thread: phase.thread))
         case TRACE_RECORD_INITIALIZER:
-            guard let fixed = body(trace_initializer_record.self, buffer, offset, byteCount) else { return false }
-            guard let kind = Initializer.Kind(rawValue: Int(record.key)) else { return unknown() }
+            let fixed = try body(trace_initializer_record.self, buffer, offset, byteCount)
+            guard let kind = Initializer.Kind(rawValue: Int(record.key)) else { return unknownRecords += 1 }
             start.add(
                 Initializer(
                     number: fixed.initializer, kind: kind, parent: known(fixed.parent), module: fixed.module, index: fixed.index,
                     thread: fixed.thread, load: known(fixed.load), address: fixed.address, begin: Usage(fixed.usage)))
         case TRACE_RECORD_INITIALIZER_END:
-            guard let end = body(trace_initializer_end_record.self, buffer, offset, byteCount) else { return false }
+            let end = try body(trace_initializer_end_record.self, buffer, offset, byteCount)
             start.end(
                 initializer: end.initializer,
                 Initializer.End(usage: Usage(end.usage), wasLeft: Int(record.key) == TRACE_INITIALIZER_LEFT))
         case TRACE_RECORD_READY:
-            guard let ready = body(trace_ready_record.self, buffer, offset, byteCount) else { return false }
-            guard let reason = Ready.Reason(rawValue: Int(record.key)) else { return unknown() }
+            let ready = try body(trace_ready_record.self, buffer, offset, byteCount)
+            guard let reason = Ready.Reason(rawValue: Int(record.key)) else { return unknownRecords += 1 }
             start.ready.append(
                 Ready(
                     reason: reason, function: ready.function == 0 ? nil : ready.function,
                     thread: ready.thread, ticks: Ticks(ready.ticks)))
         case TRACE_RECORD_LOAD:
-            guard let load = body(trace_load_record.self, buffer, offset, byteCount),
-                let path = tail(load, load.path_bytes, buffer, offset, byteCount, Self.longestText)
-            else { return false }
+            let load = try body(trace_load_record.self, buffer, offset, byteCount)
+            let path = try tail(load, load.path_bytes, buffer, offset, byteCount, Self.longestText)
             start.add(
                 Load(
                     number: load.load, thread: load.thread, callerModule: known(load.caller_module),
                     initializer: known(load.initializer), begin: load.begin_ticks == 0 ? nil : Ticks(load.begin_ticks),
                     opened: load.opened_ticks == 0 ? nil : Ticks(load.opened_ticks), mapped: Usage(load.mapped), path: text(path)))
         case TRACE_RECORD_LOAD_END:
-            guard let end = body(trace_load_end_record.self, buffer, offset, byteCount) else { return false }
+            let end = try body(trace_load_end_record.self, buffer, offset, byteCount)
             start.end(load: end.load, Usage(end.usage))
         case TRACE_RECORD_ONCE:
-            guard let once = body(trace_once_record.self, buffer, offset, byteCount) else { return false }
+            let once = try body(trace_once_record.self, buffer, offset, byteCount)
             start.onces.append(
                 Once(
                     function: once.function, thread: once.thread, ticks: Ticks(once.ticks),
                     code: once.code, token: once.token))
-        case TRACE_RECORD_MODULE_DETAIL:
-            return readDetail(buffer, offset, byteCount)
+        case TRACE_RECORD_MODULE_DETAIL: try readDetail(buffer, offset, byteCount)
         case TRACE_RECORD_BINDING:
-            guard let binding = body(trace_binding_record.self, buffer, offset, byteCount) else { return false }
+            let binding = try body(trace_binding_record.self, buffer, offset, byteCount)
             start.bindings.append(
                 Binding(
                     module: binding.module, toModule: binding.to_module, calls: binding.calls,
                     addresses: binding.addresses))
-        default:
-            return unknown()
+        default: unknownRecords += 1
         }
-        return true
     }
 
-    private mutating func readDetail(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+    private mutating func readDetail(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) throws(DamagedRecord) {
         let size = MemoryLayout<trace_module_detail_record>.size
-        guard let detail = body(trace_module_detail_record.self, buffer, offset, byteCount),
-            UInt64(detail.soname_bytes) + UInt64(detail.needed_bytes) <= UInt64(byteCount - size)
-        else { return false }
+        let detail = try body(trace_module_detail_record.self, buffer, offset, byteCount)
+        guard UInt64(detail.soname_bytes) + UInt64(detail.needed_bytes) <= UInt64(byteCount - size) else { throw DamagedRecord() }
         if let known = start.moduleDetails[detail.module], detail.load != 0, known.load != detail.load {
             start.moduleDetails[detail.module]?.laterLoads.append(detail.load)
-            return true
+            return
         }
         let soname = buffer.bytes(at: offset + size, byteCount: min(Int(detail.soname_bytes), Self.longestName))
         let needed = buffer.bytes(
@@ -276,12 +261,6 @@ package struct Metadata: Sendable, RecordReader {
             jumpSlots: detail.jump_slots, isLazy: detail.flags & UInt32(TRACE_MODULE_LAZY) != 0,
             mappedBytes: detail.mapped_bytes, soname: text(soname.prefix { $0 != 0 }),
             needed: needed.split(separator: 0).map { text($0) })
-        return true
-    }
-
-    private mutating func unknown() -> Bool {
-        unknownRecords += 1
-        return true
     }
 
     private mutating func add(_ bytes: [UInt8], key: Int) {

@@ -6,9 +6,11 @@ protocol RecordReader {
     var damagedRecords: Int { get set }
     /// Records of `byteCount` bytes come next.
     mutating func begin(byteCount: Int)
-    /// false when the record contradicts itself.
-    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool
+    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) throws(DamagedRecord)
 }
+
+/// A record contradicts itself.
+struct DamagedRecord: Error {}
 
 extension RecordReader {
     mutating func begin(byteCount: Int) {}
@@ -29,9 +31,10 @@ extension RecordReader {
         begin(byteCount: buffer.count)
         while let record = buffer.load(trace_record.self, at: offset), record.type != 0 {
             let byteCount = Int(record.byte_count)
-            guard byteCount >= 8, byteCount % 8 == 0, byteCount <= buffer.count - offset,
-                read(record, buffer, offset, byteCount)
-            else {
+            do throws(DamagedRecord) {
+                guard byteCount >= 8, byteCount % 8 == 0, byteCount <= buffer.count - offset else { throw DamagedRecord() }
+                try read(record, buffer, offset, byteCount)
+            } catch {
                 damagedRecords += 1
                 return
             }
@@ -39,33 +42,35 @@ extension RecordReader {
         }
     }
 
-    /// The fixed part of a record, nil when the record is shorter than that.
-    func body<T: BitwiseCopyable>(_ type: T.Type, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> T? {
-        byteCount >= MemoryLayout<T>.size ? buffer.load(T.self, at: offset) : nil
+    /// The fixed part of a record.
+    func body<T: BitwiseCopyable>(
+        _ type: T.Type, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int
+    ) throws(DamagedRecord) -> T {
+        guard byteCount >= MemoryLayout<T>.size, let body = buffer.load(T.self, at: offset) else { throw DamagedRecord() }
+        return body
     }
 
-    /// Each sample of a SAMPLES record, with the offset of its addresses in the buffer. false when the record contradicts itself.
+    /// Each sample of a SAMPLES record, with the offset of its addresses in the buffer.
     static func forEachSample(
         _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int, _ body: (trace_sample, _ addresses: Int) -> Void
-    ) -> Bool {
+    ) throws(DamagedRecord) {
         var position = MemoryLayout<trace_samples_record>.size
-        guard byteCount >= position, let fixed = buffer.load(trace_samples_record.self, at: offset) else { return false }
+        guard byteCount >= position, let fixed = buffer.load(trace_samples_record.self, at: offset) else { throw DamagedRecord() }
         let size = MemoryLayout<trace_sample>.size
         for _ in 0..<fixed.count {
             guard position + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + position),
                 Int(sample.count) <= (byteCount - position - size) / 8
-            else { return false }
+            else { throw DamagedRecord() }
             body(sample, offset + position + size)
             position += size + Int(sample.count) * 8
         }
-        return true
     }
 
-    /// Returns the bytes after the fixed part, at most `longest`; nil when the record is too short for `length`.
+    /// Returns the bytes after the fixed part, `length` of them or `longest`.
     func tail<T: BitwiseCopyable>(
         _ fixed: T, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int, _ longest: Int
-    ) -> [UInt8]? {
-        guard Int(length) <= byteCount - MemoryLayout<T>.size else { return nil }
+    ) throws(DamagedRecord) -> [UInt8] {
+        guard Int(length) <= byteCount - MemoryLayout<T>.size else { throw DamagedRecord() }
         return buffer.bytes(at: offset + MemoryLayout<T>.size, byteCount: min(Int(length), longest))
     }
 }

@@ -47,10 +47,10 @@ package struct SampleRecords: Sendable, RecordReader {
         return next > 0 && address < madeCode[next - 1].end ? madeCode[next - 1] : nil
     }
 
-    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) throws(DamagedRecord) {
         switch Int(record.type) {
         case TRACE_RECORD_SAMPLES:
-            return Self.forEachSample(buffer, offset, byteCount) { sample, start in
+            try Self.forEachSample(buffer, offset, byteCount) { sample, start in
                 samples.append(
                     Sample(
                         at: trace.ticks(monotonic: sample.ns).raw, tid: sample.tid, isWhole: sample.flags & UInt16(TRACE_SAMPLE_WHOLE) != 0,
@@ -58,12 +58,11 @@ package struct SampleRecords: Sendable, RecordReader {
                 for index in 0..<Int(sample.count) { addresses.append(buffer.load(UInt64.self, at: start + index * 8)!) }
             }
         case TRACE_RECORD_CODE_NAME:
-            guard let fixed = body(trace_code_name_record.self, buffer, offset, byteCount), fixed.address <= .max - fixed.code_bytes,
-                let name = tail(fixed, fixed.name_bytes, buffer, offset, byteCount, Self.longestName)
-            else { return false }
+            let fixed = try body(trace_code_name_record.self, buffer, offset, byteCount)
+            guard fixed.address <= .max - fixed.code_bytes else { throw DamagedRecord() }
+            let name = try tail(fixed, fixed.name_bytes, buffer, offset, byteCount, Self.longestName)
             madeCode.append(MadeCode(start: fixed.address, end: fixed.address + fixed.code_bytes, name: text(name)))
         default: break
         }
-        return true
     }
 }
