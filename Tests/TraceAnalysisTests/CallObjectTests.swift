@@ -30,25 +30,20 @@ import TraceTesting
 
     @Test(arguments: [1 << 12, 3]) func eachCallHasItsOwn(wordsPerChunk: Int) throws {
         let loaded = try traced(wordsPerChunk: wordsPerChunk) { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.complete(thread, 2, from: start + 10, to: start + 20, object: 0x55d0c0)
-            builder.enter(thread, 2, at: start + 30, site: 0x5000_1234, object: 0x7f00_1234_5678)
-            builder.complete(thread, 3, from: start + 40, to: start + 50, object: 3)
-            builder.exit(thread, 2, at: start + 60)
-            builder.complete(thread, 2, from: start + 70, to: start + 80)
-            builder.complete(thread, 3, from: start + 90, to: start + 95, object: 0x12_ffff_ffff)
-            builder.exit(thread, 1, at: start + 100)
+            builder.steps(thread, [
+                .enter(1, 0), .call(2, 10, 20, object: 0x55d0c0),
+                .call(2, 30, 60, [.call(3, 40, 50, object: 3)], site: 0x5000_1234, object: 0x7f00_1234_5678), .call(2, 70, 80),
+                .call(3, 90, 95, object: 0x12_ffff_ffff), .exit(1, 100),
+            ])
         }
         #expect(try objects(loaded) == ["main()", "lock(0x55d0c0)", "lock(0x7f0012345678)", "read(3)", "lock()", "read(-1)"])
     }
 
     @Test func anObjectBeforeAnEmptyWordIsNobodys() throws {
         let loaded = try traced { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.word(thread, Event.control(.argument, 0x1234), at: start + 5)
-            builder.word(thread, Event(word: 0), at: start + 5)
-            builder.complete(thread, 2, from: start + 10, to: start + 20)
-            builder.exit(thread, 1, at: start + 100)
+            builder.steps(thread, [
+                .call(1, 0, 100, [.word(Event.control(.argument, 0x1234), 5), .word(Event(word: 0), 5), .call(2, 10, 20)])
+            ])
         }
         #expect(try objects(loaded) == ["main()", "lock()"])
     }

@@ -59,25 +59,15 @@ import TraceTesting
 
     @Test func callsThatAreOpenAtTheEndHaveTheirSites() throws {
         let found = try sites(
-            demo { builder, thread in
-                builder.enter(thread, 2, at: start, site: caller)
-                builder.enter(thread, 2, at: start + 10, site: within)
-                builder.split(thread)
-                builder.enter(thread, 2, at: start + 30, site: within)
-                builder.complete(thread, 1, from: start + 50, to: start + 60, site: other)
-            }.bytes())
+            demo([
+                .enter(2, 0, site: caller), .enter(2, 10, site: within), .split, .enter(2, 30, site: within), .call(1, 50, 60, site: other),
+            ]).bytes())
         #expect(found["a libdemo.so.1+100"] == [1, 60, 10])
         #expect(found["a libdemo.so.1+300"] == [2, 50, 40])
     }
 
     @Test func whatARingHasOverwrittenIsInTheListOfOpenCalls() throws {
-        var builder = demo { builder, thread in
-            builder.enter(thread, 1, at: start, site: other)
-            builder.enter(thread, 2, at: start + 10, site: caller)
-            builder.split(thread, isWritten: false)
-            builder.exit(thread, 2, at: start + 110)
-            builder.exit(thread, 1, at: start + 200)
-        }
+        var builder = demo([.call(1, 0, 200, [.call(2, 10, 110, [.lose], site: caller)], site: other)])
         builder.header.mode = UInt32(TRACE_MODE_RING)
         let found = try sites(builder.bytes())
         #expect(found["a libdemo.so.1+100"] == [1, 100, 100])
@@ -113,12 +103,10 @@ import TraceTesting
 
     @Test func aSiteWithoutItsCallSaysNothing() throws {
         let found = try sites(
-            demo { builder, thread in
-                builder.complete(thread, 1, from: start, to: start + 5, site: caller)
-                builder.word(thread, .control(.site, other), at: start + 10)
-                builder.word(thread, Event(word: 0), at: start + 10) // killed between the two
-                builder.complete(thread, 1, from: start + 20, to: start + 25)
-            }.bytes())
+            demo([
+                .call(1, 0, 5, site: caller), .word(.control(.site, other), 10), .word(Event(word: 0), 10), // killed between the two
+                .call(1, 20, 25),
+            ]).bytes())
         #expect(found == ["main libdemo.so.1+100": [1, 5, 5], "main -": [1, 5, 5]])
     }
 }

@@ -6,19 +6,8 @@ import TraceTesting
 
 @Suite struct CallTests {
     @Test func nestedCallsHaveTotalAndSelfTime() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 100)
-                builder.complete(thread, 3, from: start + 200, to: start + 230)
-                builder.exit(thread, 2, at: start + 400)
-                builder.exit(thread, 1, at: start + 1000)
-            }.bytes())
-        #expect(loaded["main"]?.total.count == 1000)
-        #expect(loaded["main"]?.selfTime == 700)
-        #expect(loaded["a"]?.total.count == 300)
-        #expect(loaded["a"]?.selfTime == 270)
-        #expect(loaded["b"]?.total.count == 30)
+        let loaded = try Loaded([.call(1, 0, 1000, [.call(2, 100, 400, [.call(3, 200, 230)])])])
+        #expect(loaded.rows == ["a 1 300 270", "b 1 30 30", "main 1 1000 700"])
         #expect(loaded.summary.calls == 3)
         #expect(loaded.summary.duration.count == 1000)
         #expect(loaded.summary.events == 5)
@@ -26,76 +15,37 @@ import TraceTesting
     }
 
     @Test func totalOfARecursiveFunctionCountsItsOutermostCallOnly() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 2, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.complete(thread, 2, from: start + 20, to: start + 25)
-                builder.exit(thread, 2, at: start + 60)
-                builder.exit(thread, 2, at: start + 100)
-            }.bytes())
+        let loaded = try Loaded([.call(2, 0, 100, [.call(2, 10, 60, [.call(2, 20, 25)])])])
         let a = try #require(loaded["a"])
-        #expect(a.calls == 3)
-        #expect(a.total.count == 100)
-        #expect(a.selfTime == 100)
-        #expect(a.minimum?.count == 5)
-        #expect(a.maximum?.count == 100)
-        #expect(a.average?.count == 51) // (100 + 50 + 5) / 3
+        #expect(loaded.rows == ["a 3 100 100"])
+        #expect([a.minimum, a.maximum, a.average].map { $0?.count } == [5, 100, 51]) // (100 + 50 + 5) / 3
     }
 
     @Test func selfTimesSumToTheOutermostCall() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                for index in 0..<100 as Range<UInt64> {
-                    builder.enter(thread, 2, at: start + index * 100 + 10)
-                    builder.complete(thread, UInt32(3 + index % 2), from: start + index * 100 + 20, to: start + index * 100 + 40)
-                    builder.exit(thread, 2, at: start + index * 100 + 90)
-                }
-                builder.exit(thread, 1, at: start + 10_000)
-            }.bytes())
+        let inner = (0..<100).map { index -> TraceBuilder.Step in
+            .call(2, index * 100 + 10, index * 100 + 90, [.call(UInt32(3 + index % 2), index * 100 + 20, index * 100 + 40)])
+        }
+        let loaded = try Loaded([.call(1, 0, 10_000, inner)])
         #expect(loaded.summary.functions.map { $0.selfTime }.reduce(0, +) == 10_000)
     }
 
     @Test func unwoundClosesTheInnermostFrames() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.enter(thread, 3, at: start + 20)
-                builder.unwind(thread, 2, at: start + 50)
-                builder.complete(thread, 4, from: start + 60, to: start + 70)
-                builder.exit(thread, 1, at: start + 100)
-            }.bytes())
+        let loaded = try Loaded([.enter(1, 0), .enter(2, 10), .enter(3, 20), .unwind(2, 50), .call(4, 60, 70), .exit(1, 100)])
         #expect(loaded.summary.unwound == 2)
-        #expect(loaded["b"]?.total.count == 30)
-        #expect(loaded["main"]?.selfTime == 50)
+        #expect(loaded.rows == ["a 1 40 10", "b 1 30 30", "c 1 10 10", "main 1 100 50"])
         #expect(try loaded.lines() == ["main 100", " a 40 unwound", "  b 30 unwound", " c 10"])
     }
 
     @Test func anUnwoundCountBeyondTheStackClosesWhatIsThere() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.word(thread, at: start + 5) { .unwound(9000, after: $0) }
-            }.bytes())
+        let loaded = try Loaded([.enter(1, 0), .at(5) { .unwound(9000, after: $0) }])
         #expect(loaded["main"]?.total.count == 5)
     }
 
     @Test func resumeClosesAFrameInsideTheStack() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.enter(thread, 3, at: start + 20)
-                builder.word(thread, .control(.resume, start + 10), at: start + 40)
-                builder.word(thread, at: start + 40) { .exit(2, after: $0) }
-                builder.word(thread, at: start + 90) { .exit(3, after: $0) }
-                builder.word(thread, at: start + 100) { .exit(1, after: $0) }
-            }.bytes())
-        #expect(loaded["a"]?.total.count == 30)
-        #expect(loaded["b"]?.total.count == 70)
-        #expect(loaded["main"]?.total.count == 100)
+        let loaded = try Loaded([
+            .enter(1, 0), .enter(2, 10), .enter(3, 20), .resume(10, 40), .bareExit(2, 40), .bareExit(3, 90), .bareExit(1, 100),
+        ])
+        #expect(loaded.totals == ["main": 100, "a": 30, "b": 70])
         #expect(loaded.summary.unwound == 0)
         #expect(loaded.summary.orphans == 0)
         #expect(loaded.summary.migrations == 0)
@@ -104,131 +54,74 @@ import TraceTesting
 
     /// As a coarse clock gives it to a caller and what it calls, or to calls on two stacks.
     @Test func resumeClosesTheFrameOfItsFunctionOfSeveralThatBeganAtOneMoment() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start + 10)
-                builder.enter(thread, 2, at: start + 10)
-                builder.word(thread, .control(.resume, start + 10), at: start + 40)
-                builder.exit(thread, 1, at: start + 40)
-                builder.exit(thread, 2, at: start + 60)
-            }.bytes())
-        #expect(loaded["main"]?.total.count == 30)
-        #expect(loaded["a"]?.total.count == 50)
+        let loaded = try Loaded([.enter(1, 10), .enter(2, 10), .resume(10, 40), .exit(1, 40), .exit(2, 60)])
+        #expect(loaded.totals == ["main": 30, "a": 50])
         #expect(loaded["main"]?.timedCalls == 1 && loaded["a"]?.timedCalls == 1)
         #expect(loaded.summary.orphans == 0)
     }
 
     /// A process that was killed between the two words: what comes next is no end of that frame.
     @Test func resumeBeforeAnEmptyWordSaysNothing() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.word(thread, .control(.resume, start), at: start + 40)
-                builder.word(thread, Event(word: 0), at: start + 40)
-                builder.word(thread, at: start + 50) { .exit(2, after: $0) }
-                builder.word(thread, at: start + 100) { .exit(1, after: $0) }
-            }.bytes())
+        let loaded = try Loaded([
+            .enter(1, 0), .enter(2, 10), .resume(0, 40), .word(Event(word: 0), 40), .bareExit(2, 50), .bareExit(1, 100),
+        ])
         #expect(try loaded.lines() == ["main 100", " a 40"])
         #expect(loaded.summary.migrations == 0)
     }
 
     @Test func resumeTellsWhichOfTwoFramesOfAFunctionReturns() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 2, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.word(thread, .control(.resume, start), at: start + 100)
-                builder.word(thread, at: start + 100) { .exit(2, after: $0) }
-                builder.word(thread, at: start + 110) { .exit(2, after: $0) }
-            }.bytes())
+        let loaded = try Loaded([.enter(2, 0), .enter(2, 10), .resume(0, 100), .bareExit(2, 100), .bareExit(2, 110)])
         #expect(loaded["a"]?.minimum?.count == 100)
         #expect(loaded["a"]?.maximum?.count == 100)
     }
 
     @Test func resumeBeforeUnwoundClosesThatFrameAlone() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.word(thread, .control(.resume, start), at: start + 40)
-                builder.word(thread, at: start + 40) { .unwound(1, after: $0) }
-                builder.word(thread, at: start + 50) { .exit(2, after: $0) }
-            }.bytes())
+        let loaded = try Loaded([.enter(1, 0), .enter(2, 10), .resume(0, 40), .at(40) { .unwound(1, after: $0) }, .bareExit(2, 50)])
         #expect(try loaded.lines() == ["main 40 unwound", " a 40"])
     }
 
     @Test func aFrameDeepInAPileOfParkedCoroutinesIsFound() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                for index in 0..<2000 as Range<UInt64> { builder.enter(thread, 2, at: start + index * 10) }
-                builder.word(thread, .control(.resume, start + 7000), at: start + 100_000)
-                builder.word(thread, at: start + 100_000) { .exit(2, after: $0) }
-            }.bytes())
+        let parked = (0..<2000).map { TraceBuilder.Step.enter(2, $0 * 10) }
+        let loaded = try Loaded(parked + [.resume(7000, 100_000), .bareExit(2, 100_000)])
         #expect(loaded.summary.migrations == 0)
         #expect(loaded["a"]?.timedCalls == 2000)
         #expect(try loaded.lines()[700].hasSuffix("a 93000"))
     }
 
     @Test func aCallThatMigratedCountsItsTimeWhereItEndedAndItsCallWhereItBegan() throws {
-        var builder = demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-        }
+        var builder = demo([.enter(1, 0), .enter(2, 10)])
         let other = builder.thread("other")
-        builder.word(other, .control(.resume, start + 10), at: start + 500)
-        builder.word(other, at: start + 500) { .exit(2, after: $0) }
-        builder.complete(other, 3, from: start + 600, to: start + 1000)
+        builder.steps(other, [.resume(10, 500), .bareExit(2, 500), .call(3, 600, 1000)])
         let loaded = try Loaded(builder.bytes())
-        #expect(loaded["a"]?.calls == 1)
-        #expect(loaded["a"]?.total.count == 490)
-        #expect(loaded["a"]?.timedCalls == 1)
-        #expect(loaded["main"]?.total.count == 1000) // still running at the end
+        #expect(loaded.totals == ["a": 490, "b": 400, "main": 1000]) // main is still running at the end
+        #expect(loaded["a"]?.calls == 1 && loaded["a"]?.timedCalls == 1)
         #expect(loaded.summary.migrations == 1)
         #expect(loaded.summary.calls == 3)
         #expect(try loaded.lines(thread: 1) == ["a migrated 490", "b 400"])
     }
 
     @Test func anExitThatDoesNotMatchClosesTheFramesAbove() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.enter(thread, 3, at: start + 20)
-                builder.word(thread, at: start + 50) { .exit(1, after: $0) }
-            }.bytes())
+        let loaded = try Loaded([.enter(1, 0), .enter(2, 10), .enter(3, 20), .bareExit(1, 50)])
         #expect(loaded.summary.unwound == 2)
         #expect(try loaded.lines() == ["main 50", " a 40 unwound", "  b 30 unwound"])
     }
 
     @Test func anExitThatMatchesNothingIsAnOrphanAndClosesNothing() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.word(thread, at: start + 20) { .exit(4, after: $0) }
-                builder.exit(thread, 1, at: start + 50)
-            }.bytes())
+        let loaded = try Loaded([.enter(1, 0), .bareExit(4, 20), .exit(1, 50)])
         #expect(loaded.summary.orphans == 1)
-        #expect(loaded["c"] == nil)
-        #expect(loaded["main"]?.total.count == 50)
+        #expect(loaded.totals == ["main": 50])
         #expect(try loaded.lines() == ["main 50", " c orphan"])
     }
 
     @Test func aCallStillOpenRunsToTheEndOfTheTrace() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 40)
-            }.bytes(end: start + 1000, closeChunks: false))
-        #expect(loaded["main"]?.calls == 1)
-        #expect(loaded["main"]?.total.count == 1000)
-        #expect(loaded["main"]?.selfTime == 40)
+        let loaded = try Loaded(demo([.enter(1, 0), .enter(2, 40)]).bytes(end: start + 1000, closeChunks: false))
+        #expect(loaded.rows == ["a 1 960 960", "main 1 1000 40"])
         #expect(loaded.summary.threads[0].openFrames == 2)
         #expect(try loaded.lines() == ["main 1000 open", " a 960 open"])
     }
 
     @Test func aCallOpenWhenItsThreadEndsRunsToThatMoment() throws {
-        var builder = demo { builder, thread in builder.enter(thread, 1, at: start) }
+        var builder = demo([.enter(1, 0)])
         builder.threadEnd(0, at: start + 70)
         let loaded = try Loaded(builder.bytes(end: start + 1000))
         #expect(loaded["main"]?.total.count == 70)
@@ -236,44 +129,28 @@ import TraceTesting
     }
 
     @Test func anEntryWithoutExitCountsAsCallAndHasNoTime() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.complete(thread, 5, from: start + 10, to: start + 10)
-                builder.complete(thread, 5, from: start + 20, to: start + 20)
-                builder.exit(thread, 1, at: start + 100)
-            }.bytes())
+        let loaded = try Loaded([.call(1, 0, 100, [.call(5, 10, 10), .call(5, 20, 20)])])
         let tail = try #require(loaded["setjmp"])
-        #expect(tail.calls == 2)
         #expect(tail.timedCalls == 0)
-        #expect(tail.minimum == nil)
-        #expect(tail.median == nil)
-        #expect(loaded["main"]?.selfTime == 100)
+        #expect([tail.minimum, tail.median] == [nil, nil])
+        #expect(loaded.rows == ["main 1 100 100", "setjmp 2 0 0"])
         #expect(try loaded.lines() == ["main 100", " setjmp entered", " setjmp entered"])
     }
 
     @Test func functionsOfOneNameAndModuleAreOneRow() throws {
-        var builder = demo { builder, thread in
-            builder.enter(thread, 2, at: start)
-            builder.complete(thread, 9, from: start + 10, to: start + 20) // recursion through another id
-            builder.exit(thread, 2, at: start + 100)
-            builder.complete(thread, 10, from: start + 200, to: start + 200)
-        }
+        var builder = demo([
+            .enter(2, 0), .call(9, 10, 20), // recursion through another id
+            .exit(2, 100), .call(10, 200, 200),
+        ])
         builder.function(9, "a")
         builder.function(10, "a", isEntryOnly: true)
         let loaded = try Loaded(builder.bytes())
-        #expect(loaded.summary.functions.count == 1)
-        #expect(loaded["a"]?.calls == 3)
+        #expect(loaded.rows == ["a 3 100 100"])
         #expect(loaded["a"]?.timedCalls == 2)
-        #expect(loaded["a"]?.total.count == 100)
     }
 
     @Test func functionsThatNothingDescribesStillHaveANameEach() throws {
-        var builder = demo { builder, thread in
-            builder.complete(thread, 123, from: start, to: start + 10)
-            builder.complete(thread, 124, from: start + 20, to: start + 30)
-            builder.complete(thread, 7, from: start + 40, to: start + 50)
-        }
+        var builder = demo([.call(123, 0, 10), .call(124, 20, 30), .call(7, 40, 50)])
         builder.function(7, "", address: 0x5000_1234)
         let loaded = try Loaded(builder.bytes(), workers: 2)
         #expect(Set(loaded.summary.functions.map { $0.name }) == ["?#123", "?#124", "libdemo.so.1+0x1234"])
@@ -281,12 +158,7 @@ import TraceTesting
     }
 
     @Test func controlWordsOfAnotherKindAreCountedAndSkipped() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.word(thread, unknownControl(55), at: start + 20)
-                builder.exit(thread, 1, at: start + 30)
-            }.bytes())
+        let loaded = try Loaded([.call(1, 0, 30, [.word(unknownControl(55), 20)])])
         #expect(loaded.summary.unknownWords == 1)
         #expect(try loaded.lines() == ["main 30"])
     }

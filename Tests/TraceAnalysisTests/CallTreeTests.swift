@@ -28,28 +28,19 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     return try withExtendedLifetime(file) { CallTree(try TraceFile(path: file.path), workers: workers) }
 }
 
+func tree(_ steps: [TraceBuilder.Step]) throws -> CallTree { try tree(demo(steps)) }
+
 @Suite struct CallTreeTests {
     /// a, which calls b (20 of its 50), three times; then b, which takes 5.
-    private func aThriceAndB(_ builder: inout TraceBuilder, _ thread: Int) {
-        for repetition in 0..<3 as Range<UInt64> {
-            builder.enter(thread, 2, at: start + 100 + repetition * 100)
-            builder.complete(thread, 3, from: start + 110 + repetition * 100, to: start + 130 + repetition * 100)
-            builder.exit(thread, 2, at: start + 150 + repetition * 100)
-        }
-        builder.complete(thread, 3, from: start + 500, to: start + 505)
-    }
+    private let aThriceAndB: [TraceBuilder.Step] = [
+        .call(2, 100, 150, [.call(3, 110, 130)]), .call(2, 200, 250, [.call(3, 210, 230)]), .call(2, 300, 350, [.call(3, 310, 330)]),
+        .call(3, 500, 505),
+    ]
 
     @Test func callsOfOnePathAreOneNodeAndSelfTimeIsWhatRemains() throws {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                aThriceAndB(&builder, thread)
-                builder.complete(thread, 5, from: start + 510, to: start + 510)
-                builder.exit(thread, 1, at: start + 1000)
-            })
+        let tree = try tree([.call(1, 0, 1000, aThriceAndB + [.call(5, 510, 510)])])
         #expect(lines(tree) == ["= 1000", "main 1 1000 845", " a 3 150 90", "  b 3 60 60", " b 1 5 5", " setjmp 1 0 0"])
-        #expect(tree.nodes[2].minimum == 50)
-        #expect(tree.nodes[2].maximum == 50)
+        #expect([tree.nodes[2].minimum, tree.nodes[2].maximum] == [50, 50])
         #expect(tree.nodes[5].minimum == nil, "an entry has no length")
         #expect(Array(tree.children(of: 1)) == [2, 4, 5])
         #expect(tree.path(to: 3).map { $0.name } == ["main", "a", "b"])
@@ -58,13 +49,8 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
 
     /// The demo's ticks are nanoseconds.
     private func costly(leaf: UInt32, inside: UInt32) throws -> CallTree {
-        var builder = demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            aThriceAndB(&builder, thread)
-            builder.exit(thread, 1, at: start + 1000)
-        }
-        builder.header.leaf_cost = leaf * UInt32(TRACE_COST_PARTS)
-        builder.header.inside_cost = inside * UInt32(TRACE_COST_PARTS)
+        var builder = demo([.call(1, 0, 1000, aThriceAndB)])
+        builder.cost(leaf: leaf, inside: inside)
         return try tree(builder)
     }
 
@@ -100,54 +86,26 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     }
 
     @Test func aRecursiveFunctionHasANodeForEachLevel() throws {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 2, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.complete(thread, 2, from: start + 20, to: start + 25)
-                builder.exit(thread, 2, at: start + 40)
-                builder.exit(thread, 2, at: start + 100)
-            })
+        let tree = try tree([.call(2, 0, 100, [.call(2, 10, 40, [.call(2, 20, 25)])])])
         #expect(lines(tree) == ["= 100", "a 1 100 70", " a 1 30 25", "  a 1 5 5"])
     }
 
     @Test func whatDidNotReturnIsSaidOnItsNode() throws {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.enter(thread, 3, at: start + 20)
-                builder.unwind(thread, 2, at: start + 50)
-                builder.enter(thread, 4, at: start + 60)
-                builder.complete(thread, 3, from: start + 70, to: start + 90)
-            })
+        let tree = try tree([.enter(1, 0), .enter(2, 10), .enter(3, 20), .unwind(2, 50), .enter(4, 60), .call(3, 70, 90)])
         #expect(
             lines(tree) == ["= 90", "main 1 90 20 open", " a 1 40 10 unwound", "  b 1 30 30 unwound", " c 1 30 10 open", "  b 1 20 20"])
     }
 
     @Test func aFrameThatEndedInAMissingStretchIsCut() throws {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.split(thread)
-                builder.exit(thread, 2, at: start + 50)
-                builder.split(thread, isWritten: false)
-                builder.complete(thread, 3, from: start + 70, to: start + 80)
-                builder.exit(thread, 1, at: start + 100)
-            })
+        let tree = try tree([.call(1, 0, 100, [.call(2, 10, 50, [.split]), .lose, .call(3, 70, 80)])])
         #expect(lines(tree) == ["= 100", "main 1 100 90", " b 1 10 10", " a 1 0 0 cut"])
         #expect(tree.roots[0].missingChunks == 1)
     }
 
     @Test func threadsStandSideBySideUntilTheyAreMerged() throws {
-        let two = try tree(
-            demo { builder, thread in
-                let other = builder.thread("worker")
-                builder.complete(thread, 2, from: start, to: start + 10)
-                builder.complete(other, 2, from: start, to: start + 30)
-                builder.complete(other, 3, from: start + 40, to: start + 50)
-            })
+        var builder = demo([.call(2, 0, 10)])
+        builder.steps(builder.thread("worker"), [.call(2, 0, 30), .call(3, 40, 50)])
+        let two = try tree(builder)
         #expect(lines(two) == ["= 50", "(own code) 0 40 40", "a 1 10 10", "= 50", "a 1 30 30", "b 1 10 10", "(own code) 0 10 10"])
         #expect(two.roots.map { $0.tid } == [4711, 4712])
         #expect(two.roots.map { $0.name } == ["demo", "worker"])
@@ -155,8 +113,7 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
         #expect(lines(merged) == ["= 100", "(own code) 0 50 50", "a 2 40 40", "b 1 10 10"])
         #expect(merged.roots.map { $0.threadCount } == [2])
         #expect(merged.roots.map { $0.process } == [0])
-        #expect(merged.nodes[2].minimum == 10)
-        #expect(merged.nodes[2].maximum == 30)
+        #expect([merged.nodes[2].minimum, merged.nodes[2].maximum] == [10, 30])
     }
 
     @Test func filesOfOneRunBecomeOneTreeWhateverTheyNumberTheirFunctions() throws {
@@ -164,10 +121,8 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
         other.module(3, "/opt/libdemo.so.1", bias: 0x7000_0000)
         other.function(9, "a", module: 3, address: 0x7000_1000)
         other.function(4, "other", module: 3)
-        let thread = other.thread()
-        other.complete(thread, 9, from: start, to: start + 7)
-        other.complete(thread, 4, from: start + 10, to: start + 12)
-        let both = CallTree([try tree(demo { $0.complete($1, 2, from: start, to: start + 5) }), try tree(other)])
+        other.steps(other.thread(), [.call(9, 0, 7), .call(4, 10, 12)])
+        let both = CallTree([try tree([.call(2, 0, 5)]), try tree(other)])
         #expect(both.processes.map { $0.pid } == [4711, 4800])
         #expect(lines(both) == ["= 5", "a 1 5 5", "= 12", "a 1 7 7", "(own code) 0 3 3", "other 1 2 2"])
         #expect(lines(both.merged(.processes)) == ["= 17", "a 2 12 12", "(own code) 0 3 3", "other 1 2 2"])
@@ -175,16 +130,7 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
 
     /// Coroutines: a frame closes below one that stays open. Self times are those of the report.
     @Test func framesThatDoNotNestKeepTheirOwnLengths() throws {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.enter(thread, 3, at: start + 20)
-                builder.exit(thread, 2, at: start + 50)
-                builder.complete(thread, 4, from: start + 60, to: start + 65)
-                builder.exit(thread, 3, at: start + 80)
-                builder.exit(thread, 1, at: start + 100)
-            })
+        let tree = try tree([.enter(1, 0), .enter(2, 10), .enter(3, 20), .exit(2, 50), .call(4, 60, 65), .exit(3, 80), .exit(1, 100)])
         #expect(lines(tree) == ["= 100", "main 1 100 0", " a 1 40 40", "  b 1 60 55", "   c 1 5 5"])
     }
 
@@ -213,36 +159,26 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
         }
     }
 
+    /// These functions one after the other, each of which calls main.
+    private func aroundMain(_ functions: ClosedRange<Int>) -> [TraceBuilder.Step] {
+        functions.map { .call(UInt32($0), $0 * 100, $0 * 100 + 50, [.call(1, $0 * 100 + 10, $0 * 100 + 30)]) }
+    }
+
     @Test func beyondTheLimitPathsAreOneNodeWhoseTimeCountsOnce() throws {
-        let builder = demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            for function in 2...4 as ClosedRange<UInt32> {
-                builder.enter(thread, function, at: start + UInt64(function) * 100)
-                builder.complete(thread, 1, from: start + UInt64(function) * 100 + 10, to: start + UInt64(function) * 100 + 30)
-                builder.exit(thread, function, at: start + UInt64(function) * 100 + 50)
-            }
-            builder.exit(thread, 1, at: start + 1000)
-        }
+        let builder = demo([.call(1, 0, 1000, aroundMain(2...4))])
         // main, three functions, and main below each of them: seven paths.
         try read(builder, mostPaths: 7, workers: 1) { // five of them are kept
             #expect(
                 lines($0) == [
                     "= 1000", "main 1 1000 850", " a 1 50 30", "  (further paths) 1 20 20", " b 1 50 30", "  (further paths) 1 20 20",
-                    " c 1 50 30",
-                    "  (further paths) 1 20 20",
+                    " c 1 50 30", "  (further paths) 1 20 20",
                 ])
         }
         try read(builder, mostPaths: 5, workers: 1) { #expect(lines($0) == ["= 1000", "main 1 1000 850", " (further paths) 6 150 150"]) }
     }
 
     @Test func whatAThreadHasCalledItselfIsToldApartInAnyCase() throws {
-        let builder = demo { builder, thread in
-            for function in 1...4 as ClosedRange<UInt32> {
-                builder.enter(thread, function, at: start + UInt64(function) * 100)
-                builder.complete(thread, 1, from: start + UInt64(function) * 100 + 10, to: start + UInt64(function) * 100 + 30)
-                builder.exit(thread, function, at: start + UInt64(function) * 100 + 50)
-            }
-        }
+        let builder = demo(aroundMain(1...4))
         try read(builder, mostPaths: 2, workers: 1) {
             let functions = lines($0).filter { !$0.hasPrefix(" ") && !$0.hasPrefix("=") && !$0.hasPrefix("(") }
             #expect(functions.count == 4)

@@ -6,20 +6,10 @@ import TraceTesting
 
 /// main calls a (which calls b, 20 each) twice and b (5) once; a calls itself in the second call.
 private func sample() throws -> CallTree {
-    try tree(
-        demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 100)
-            builder.complete(thread, 3, from: start + 110, to: start + 130)
-            builder.exit(thread, 2, at: start + 150)
-            builder.enter(thread, 2, at: start + 200)
-            builder.enter(thread, 2, at: start + 210)
-            builder.complete(thread, 3, from: start + 215, to: start + 235)
-            builder.exit(thread, 2, at: start + 240)
-            builder.exit(thread, 2, at: start + 250)
-            builder.complete(thread, 3, from: start + 300, to: start + 305)
-            builder.exit(thread, 1, at: start + 1000)
-        })
+    try tree([
+        .enter(1, 0), .call(2, 100, 150, [.call(3, 110, 130)]), .call(2, 200, 250, [.call(2, 210, 240, [.call(3, 215, 235)])]),
+        .call(3, 300, 305), .exit(1, 1000),
+    ])
 }
 
 @Suite struct CallTreeViewTests {
@@ -87,30 +77,16 @@ private func sample() throws -> CallTree {
     }
 
     @Test func aLeafCalledVeryOftenIsNamedWithItsCaller() throws {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                for call in 0..<20_000 as Range<UInt64> {
-                    builder.complete(thread, 3, from: start + 10 + call * 10, to: start + 12 + call * 10)
-                }
-                builder.complete(thread, 4, from: start + 300_000, to: start + 400_000)
-                builder.exit(thread, 1, at: start + 500_000)
-            })
+        let leaves = (1...20_000).map { TraceBuilder.Step.call(3, $0 * 10, $0 * 10 + 2) }
+        let tree = try tree([.call(1, 0, 500_000, leaves + [.call(4, 300_000, 400_000)])])
         #expect(tree.hotLeaves().map { $0.text } == ["20,000 calls of b from main: 40.000 us"])
     }
 
     @Test func theTextShowsSharesFoldsRecursionAndSumsUpTheRest() throws {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                for level in 0..<5 as Range<UInt64> { builder.enter(thread, 2, at: start + level) }
-                for level in 0..<5 as Range<UInt64> { builder.exit(thread, 2, at: start + 900_000 + level) }
-                builder.complete(thread, 3, from: start + 950_000, to: start + 965_000)
-                builder.complete(thread, 4, from: start + 970_000, to: start + 985_000)
-                builder.exit(thread, 1, at: start + 1_000_000)
-            })
+        let levels = (0..<5).map { TraceBuilder.Step.enter(2, $0) } + (900_000..<900_005).map { TraceBuilder.Step.exit(2, $0) }
+        let tree = try tree([.call(1, 0, 1_000_000, levels + [.call(3, 950_000, 965_000), .call(4, 970_000, 985_000)])])
         var text: [String] = []
-        tree.lines(tree.roots[0], .init(least: 0.02), TextStyle(isColoured: false)) { text.append($0) }
+        tree.lines(tree.roots[0], .init(least: 0.02), plain) { text.append($0) }
         #expect(
             text == [
                 " 100.0%     1.000 ms    69.996 us            1  main [libdemo.so.1]",
@@ -123,19 +99,12 @@ private func sample() throws -> CallTree {
 @Suite struct RecursionTests {
     /// main calls these, each from the one before, 10 ticks apart.
     private func text(_ functions: [UInt32]) throws -> [String] {
-        let tree = try tree(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                for (level, function) in functions.enumerated() { builder.enter(thread, function, at: start + UInt64(level) * 10) }
-                for (level, function) in functions.enumerated().reversed() {
-                    builder.exit(thread, function, at: start + 10_000 - UInt64(level) * 10)
-                }
-                builder.exit(thread, 1, at: start + 10_000)
-            })
-        var lines: [String] = []
-        tree.lines(tree.roots[0], .init(least: 0), TextStyle(isColoured: false)) {
-            lines.append($0.split(separator: " ").dropFirst(5).joined(separator: " "))
+        let steps = functions.enumerated().reversed().reduce([] as [TraceBuilder.Step]) { inner, function in
+            [.call(function.element, function.offset * 10, 10_000 - function.offset * 10, inner)]
         }
+        let tree = try tree([.call(1, 0, 10_000, steps)])
+        var lines: [String] = []
+        tree.lines(tree.roots[0], .init(least: 0), plain) { lines.append($0.split(separator: " ").dropFirst(5).joined(separator: " ")) }
         return Array(lines.dropFirst())
     }
 
@@ -154,7 +123,7 @@ private func sample() throws -> CallTree {
 @Suite struct TreeDiffTests {
     /// main calls `function` of `length` `calls` times. A recorded call costs `leaf`, `inside` of it within its length.
     private func run(
-        _ name: String, calls: UInt64, length: UInt64, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000,
+        _ name: String, calls: Int, length: Int, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000,
         leaf: UInt32 = 0, inside: UInt32 = 0
     ) throws -> CallTree {
         var builder = TraceBuilder()
@@ -162,16 +131,11 @@ private func sample() throws -> CallTree {
         builder.function(1, "main")
         builder.function(2, name, address: address)
         builder.function(3, "common")
-        let thread = builder.thread()
-        builder.enter(thread, 1, at: start)
-        for call in 0..<calls {
-            builder.enter(thread, 2, at: start + 10 + call * 1000)
-            builder.complete(thread, 3, from: start + 20 + call * 1000, to: start + 25 + call * 1000)
-            builder.exit(thread, 2, at: start + 15 + length + call * 1000)
+        let works = stride(from: 0, to: calls * 1000, by: 1000).map { at -> TraceBuilder.Step in
+            .call(2, at + 10, at + 15 + length, [.call(3, at + 20, at + 25)])
         }
-        builder.exit(thread, 1, at: start + 1_000_000)
-        builder.header.leaf_cost = leaf * UInt32(TRACE_COST_PARTS)
-        builder.header.inside_cost = inside * UInt32(TRACE_COST_PARTS)
+        builder.steps(builder.thread(), [.call(1, 0, 1_000_000, works)])
+        builder.cost(leaf: leaf, inside: inside)
         return try tree(builder)
     }
 
@@ -211,7 +175,7 @@ private func sample() throws -> CallTree {
         let row = slower.functions.first { $0.function.name == "work" }
         #expect(row?.row.isNoise == false)
         #expect(row?.row.difference == 150, "medians: 5 calls of 130 instead of 100")
-        #expect(slower.text(top: 0, width: nil, TextStyle(isColoured: false)).contains("work"))
+        #expect(slower.text(top: 0, width: nil, plain).contains("work"))
     }
 
     /// 8 of a call are within its length and 12 in its caller's. work and common are the cost of 20 calls more.
@@ -235,14 +199,14 @@ private func sample() throws -> CallTree {
             TreeDiff(before: before, after: after, isCorrected: true).functions.first { $0.function.name == "work" }?.row)
         #expect(row.isNoise == true, "990 1000 1010, 990 990 1020")
         #expect(row.isCorrectedNoise == false, "790 800 810, 390 390 420")
-        #expect(TreeDiff(before: before, after: after).text(top: 0, width: nil, TextStyle(isColoured: false)).contains("within the noise"))
+        #expect(TreeDiff(before: before, after: after).text(top: 0, width: nil, plain).contains("within the noise"))
     }
 
     @Test func aDifferenceHasItsCorrectionBesideItWhereThatIsAskedFor() throws {
         let before = try run("work", calls: 10, length: 100, leaf: 20, inside: 8),
             after = try run("work", calls: 30, length: 35, leaf: 20, inside: 8)
         let diff = TreeDiff(before: [before], after: [after], isCorrected: true)
-        let text = diff.text(top: 0, width: nil, TextStyle(isColoured: false)).split(separator: "\n").map {
+        let text = diff.text(top: 0, width: nil, plain).split(separator: "\n").map {
             $0.split(separator: " ").joined(separator: " ")
         }
         #expect(text.contains { $0.hasPrefix("run 1.000 ms before, 1.000 ms after: +0 ns (+0.0%); one run on each side") }, "\(text)")
@@ -251,9 +215,9 @@ private func sample() throws -> CallTree {
         #expect(text.contains("before corrected after corrected difference corrected calls before after function module"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 work libdemo.so.1"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 main > work"), "\(text)")
-        let json = diff.json.text(), plain = TreeDiff(before: [before], after: [after]).json.text()
+        let json = diff.json.text(), uncorrected = TreeDiff(before: [before], after: [after]).json.text()
         for member in ["\"corrected_self_ns\"", "\"corrected_difference_ns\"", "\"corrected_within_noise\""] {
-            #expect(json.contains(member) && !plain.contains(member), "\(member)")
+            #expect(json.contains(member) && !uncorrected.contains(member), "\(member)")
         }
     }
 

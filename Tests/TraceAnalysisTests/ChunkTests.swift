@@ -51,15 +51,11 @@ private extension Summary {
     }
 
     @Test func theListOfAnUnsettledChunkIsBelievedWhenTheChunkBeforeIsGone() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.limit(thread, areUnsettled: true)
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.split(thread, isWritten: false)
-                builder.exit(thread, 2, at: start + 40)
-                builder.exit(thread, 1, at: start + 100)
-            }.bytes())
+        let builder = demo { builder, thread in
+            builder.limit(thread, areUnsettled: true)
+            builder.steps(thread, [.call(1, 0, 100, [.call(2, 10, 40, [.lose])])])
+        }
+        let loaded = try Loaded(builder.bytes())
         #expect(loaded.summary.threads[0].chunks == 1)
         #expect(try loaded.lines().contains { $0.hasPrefix("main 100") })
     }
@@ -102,68 +98,37 @@ private extension Summary {
     }
 
     @Test func aFrameThatChunksStoreIsOneCall() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.split(thread)
-                builder.complete(thread, 2, from: start + 100, to: start + 110)
-                builder.split(thread)
-                builder.exit(thread, 1, at: start + 500)
-            }.bytes(), workers: 3)
-        #expect(loaded["main"]?.calls == 1)
-        #expect(loaded["main"]?.total.count == 500)
-        #expect(loaded["main"]?.selfTime == 490)
+        let loaded = try Loaded([.call(1, 0, 500, [.split, .call(2, 100, 110), .split])], workers: 3)
+        #expect(loaded.rows == ["a 1 10 10", "main 1 500 490"])
     }
 
     @Test func framesOpenWhenARingBeginsAreCalls() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.header.mode = UInt32(TRACE_MODE_RING)
-                builder.enter(thread, 1, at: start)
-                builder.split(thread, isWritten: false)
-                builder.complete(thread, 2, from: start + 100, to: start + 110)
-                builder.exit(thread, 1, at: start + 500)
-            }.bytes())
-        #expect(loaded["main"]?.calls == 1)
-        #expect(loaded["main"]?.total.count == 500)
+        let loaded = try Loaded(demo(isRing: true, [.call(1, 0, 500, [.lose, .call(2, 100, 110)])]).bytes())
+        #expect(loaded.rows == ["a 1 10 10", "main 1 500 490"])
         #expect(loaded.summary.calls == 2)
         #expect(loaded.summary.threads[0].missingChunks == 1)
         #expect(try loaded.lines() == ["missing 1", "main 500 inherited", " a 10"])
     }
 
     @Test func framesInheritedByAForkedChildAreNotItsCalls() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 500, function: 1, flags: 0)])
-                builder.complete(thread, 2, from: start + 100, to: start + 110)
-                builder.exit(thread, 1, at: start + 500)
-            }.bytes())
+        let loaded = try Loaded([.inherit(1, -500), .call(2, 100, 110), .exit(1, 500)])
         #expect(loaded["main"]?.calls == 0)
         #expect(loaded["main"]?.total.count == 500) // from its birth on
         #expect(loaded.summary.calls == 1)
     }
 
     @Test func callsAcrossAGapInARingGoOnAndThoseThatEndedInItHaveNoLength() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.header.mode = UInt32(TRACE_MODE_RING)
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.complete(thread, 4, from: start + 20, to: start + 40)
-                builder.split(thread)
-                builder.exit(thread, 2, at: start + 100) // in the chunk that is lost
-                builder.enter(thread, 3, at: start + 110)
-                builder.split(thread, isWritten: false)
-                builder.exit(thread, 3, at: start + 300)
-                builder.exit(thread, 1, at: start + 400)
-            }.bytes(), workers: 2)
-        #expect(loaded["main"]?.calls == 1)
-        #expect(loaded["main"]?.total.count == 400)
-        #expect(loaded["a"]?.calls == 1)
+        let ring = demo(
+            isRing: true,
+            [
+                .enter(1, 0), .enter(2, 10), .call(4, 20, 40), .split, .exit(2, 100), // in the chunk that is lost
+                .call(3, 110, 300, [.lose]), .exit(1, 400),
+            ])
+        let loaded = try Loaded(ring.bytes(), workers: 2)
+        // a ran until the last event before the gap at least.
+        #expect(loaded.totals == ["main": 400, "a": 30, "b": 190, "c": 20])
+        #expect(["main", "a", "b"].map { loaded[$0]?.calls } == [1, 1, 1])
         #expect(loaded["a"]?.timedCalls == 0)
-        #expect(loaded["a"]?.total.count == 30) // it ran until the last event before the gap at least
-        #expect(loaded["b"]?.calls == 1)
-        #expect(loaded["b"]?.total.count == 190)
         #expect(loaded.summary.orphans == 0)
         #expect(loaded.summary.threads[0].missingChunks == 1)
         #expect(try loaded.lines() == ["main 400", " a 30 lost", "  c 20", "missing 1", " b 190 inherited"])
@@ -175,8 +140,7 @@ private extension Summary {
         let chunkStart = bytes.count - 3 * 4096 // the last three chunks, of one page each
         let last = Array(bytes[chunkStart...])
         bytes.replaceSubrange(chunkStart..., with: last[8192...] + last[0..<4096] + last[4096..<8192])
-        let shuffled = try Loaded(bytes)
-        #expect(fingerprint(whole) == fingerprint(shuffled))
+        #expect(fingerprint(whole) == fingerprint(try Loaded(bytes)))
     }
 
     /// The agent copies a full chunk to the end of the file and then begins the next one at the same offset.
@@ -249,42 +213,29 @@ private extension Summary {
     }
 
     @Test func everyThreadHasItsOwnStackAndCount() throws {
-        var builder = demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.complete(thread, 2, from: start + 10, to: start + 20)
-        }
+        var builder = demo([.enter(1, 0), .call(2, 10, 20)])
         let other = builder.thread(tid: 4999, "worker")
         builder.complete(other, 2, from: start + 12, to: start + 17)
         builder.exit(0, 1, at: start + 100)
         let loaded = try Loaded(builder.bytes(), workers: 2)
-        #expect(loaded.summary.threads.map { $0.tid } == [4711, 4999])
-        #expect(loaded.summary.threads.map { $0.name } == ["demo", "worker"])
-        #expect(loaded.summary.threads.map { $0.calls } == [2, 1])
+        #expect(loaded.summary.threads.map { "\($0.tid) \($0.name) \($0.calls)" } == ["4711 demo 2", "4999 worker 1"])
         #expect(loaded["main"]?.selfTime == 90)
     }
 
     @Test func countersOfChunksAndOfTheHeaderAreAddedUp() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.complete(thread, 1, from: start, to: start + 1)
-                builder.counters(thread, byTime: 5, byDepth: 7, dropped: 1)
-                builder.split(thread)
-                builder.complete(thread, 1, from: start + 10, to: start + 11)
-                builder.counters(thread, byTime: 50, byDepth: 70, dropped: 10)
-                builder.header.dropped = 100
-            }.bytes())
+        var builder = demo([
+            .call(1, 0, 1), .counters(byTime: 5, byDepth: 7, dropped: 1), .split,
+            .call(1, 10, 11), .counters(byTime: 50, byDepth: 70, dropped: 10),
+        ])
+        builder.header.dropped = 100
+        let loaded = try Loaded(builder.bytes())
         #expect(loaded.summary.filteredByTime == 55)
         #expect(loaded.summary.filteredByDepth == 77)
         #expect(loaded.summary.dropped == 111)
     }
 
     @Test func zeroWordsBetweenEventsAreSkipped() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.word(thread, Event(word: 0), at: start)
-                builder.exit(thread, 1, at: start + 10)
-            }.bytes(closeChunks: false))
+        let loaded = try Loaded(demo([.call(1, 0, 10, [.word(Event(word: 0), 0)])]).bytes(closeChunks: false))
         #expect(loaded["main"]?.total.count == 10)
         #expect(loaded.trace.warnings == [])
     }
@@ -313,16 +264,16 @@ private extension Summary {
 @Suite struct TimeTests {
     @Test func timesGoOnPastTheReachOfABase() throws {
         let late = start + 3 << 42
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                var clock = start
-                while clock < late {
-                    clock += 1 << 40
-                    builder.complete(thread, 2, from: clock, to: clock + 5)
-                }
-                builder.exit(thread, 1, at: clock + 100)
-            }.bytes())
+        let builder = demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            var clock = start
+            while clock < late {
+                clock += 1 << 40
+                builder.complete(thread, 2, from: clock, to: clock + 5)
+            }
+            builder.exit(thread, 1, at: clock + 100)
+        }
+        let loaded = try Loaded(builder.bytes())
         let main = try #require(loaded["main"]), a = try #require(loaded["a"])
         #expect(main.total.count == a.calls << 40 + 100)
         #expect(a.minimum?.count == 5)
@@ -330,23 +281,13 @@ private extension Summary {
     }
 
     @Test func anExitMayLieAsFarFromTheBaseAs42BitsSay() throws {
-        let end = start + Event.timeReach - 1
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.word(thread, .exit(1, after: Event.timeReach - 1), at: end)
-            }.bytes())
-        #expect(loaded["main"]?.total.count == end - start)
+        let end = Int(Event.timeReach - 1)
+        let loaded = try Loaded([.enter(1, 0), .word(.exit(1, after: Event.timeReach - 1), end)])
+        #expect(loaded.totals == ["main": UInt64(end)])
     }
 
     @Test func aBaseMayBeEarlierThanTheOneBeforeIt() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.base(thread, start + 5000)
-                builder.base(thread, start - 700)
-                builder.word(thread, .exit(1, after: 1000), at: start + 300)
-            }.bytes())
+        let loaded = try Loaded([.enter(1, 0), .base(5000), .base(-700), .word(.exit(1, after: 1000), 300)])
         #expect(loaded["main"]?.total.count == 300)
     }
 
@@ -355,43 +296,25 @@ private extension Summary {
         var builder = TraceBuilder(start: far)
         builder.function(1, "main")
         let thread = builder.thread()
-        builder.enter(thread, 1, at: far)
-        builder.base(thread, far + 20_000_000)
-        builder.exit(thread, 1, at: far + 20_000_300)
+        builder.steps(thread, [.enter(1, 0), .base(20_000_000), .exit(1, 20_000_300)])
         #expect(try Loaded(builder.bytes())["main"]?.total.count == 20_000_300)
     }
 
     @Test func aBaseBetweenResumeAndItsWordDoesNotPartThem() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                builder.enter(thread, 2, at: start + 10)
-                builder.word(thread, .control(.resume, start), at: start + 50)
-                builder.base(thread, start + 60)
-                builder.word(thread, .exit(1, after: 0), at: start + 60)
-                builder.exit(thread, 2, at: start + 100)
-            }.bytes())
+        let loaded = try Loaded([
+            .enter(1, 0), .enter(2, 10), .resume(0, 50), .base(60), .word(.exit(1, after: 0), 60), .exit(2, 100),
+        ])
         #expect(try loaded.lines() == ["main 60", " a 90"])
     }
 
     @Test func eventsThatASignalInvertedAreClampedToTheirNeighbour() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start + 100)
-                builder.word(thread, at: start + 90) { Event.complete(2, after: $0, duration: 30)! }
-                builder.word(thread, at: start + 110) { .exit(1, after: $0) }
-            }.bytes())
-        #expect(loaded["a"]?.total.count == 20) // 100 ... 120
-        #expect(loaded["main"]?.total.count == 20) // until 120, not 110
+        let loaded = try Loaded([.enter(1, 100), .at(90) { Event.complete(2, after: $0, duration: 30)! }, .bareExit(1, 110)])
+        #expect(loaded.totals == ["a": 20, "main": 20]) // 100 ... 120, not 110
     }
 
     @Test func theEventThatOpensAChunkMayBeOlderThanIt() throws {
-        var builder = demo { _, _ in }
-        builder.setFrames(0, [])
-        builder.word(0, unknownControl(0), at: start) // opens the chunk at `start`
-        builder.word(0, at: start - 50) { .enter(1, after: $0) }
-        builder.word(0, at: start + 50) { .exit(1, after: $0) }
-        let loaded = try Loaded(builder.bytes())
+        // The first word opens the chunk.
+        let loaded = try Loaded([.word(unknownControl(0), 0), .at(-50) { .enter(1, after: $0) }, .bareExit(1, 50)])
         #expect(loaded["main"]?.total.count == 100)
     }
 
@@ -399,8 +322,7 @@ private extension Summary {
         var builder = TraceBuilder(ticksPerNanosecond: 3)
         builder.function(1, "main")
         let thread = builder.thread()
-        builder.enter(thread, 1, at: start)
-        builder.exit(thread, 1, at: start + 6_000_000)
+        builder.steps(thread, [.enter(1, 0), .exit(1, 6_000_000)])
         builder.header.ticks_per_second = 3_000_000_000
         let bytes = builder.bytes()
         #expect(try Loaded(bytes)["main"]?.total.count == 2_000_000)

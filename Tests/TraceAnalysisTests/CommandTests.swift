@@ -208,8 +208,7 @@ struct CommandTests {
     ])
     func whatATraceDoesNotHaveIsSaid(command: [String]) throws {
         var builder = demo { builder, thread in
-            builder.complete(thread, 2, from: start, to: start + 10)
-            builder.split(thread, isWritten: false)
+            builder.steps(thread, [.call(2, 0, 10), .lose])
             builder.counters(thread, byTime: 7, byDepth: 5, dropped: 40_000)
             builder.complete(thread, 2, from: start + 20, to: start + 30)
         }
@@ -329,10 +328,7 @@ struct CommandTests {
         let nothing = try run("replay", file.path, "--from=10.5us", "--to=11us")
         #expect(nothing.status == 1) // it is after the end
         let gap = TemporaryFile(
-            demo { builder, thread in
-                builder.complete(thread, 1, from: start, to: start + 10)
-                builder.complete(thread, 1, from: start + 1000, to: start + 1010)
-            }.bytes())
+            demo([.call(1, 0, 10), .call(1, 1000, 1010)]).bytes())
         #expect(try run("replay", gap.path, "--from=100ns", "--to=200ns").output == "no recorded call was running then\n")
         for (arguments, status) in [(["--from=2us", "--to=1us"], 2), (["--from=soon"], 2), (["--from=-1ms"], 2), (["--from=1s"], 1)]
             as [([String], Int32)]
@@ -461,10 +457,7 @@ struct CommandTests {
     }
 
     @Test func theMomentsOfOneProcessAreAWindowOfAllOfItsRun() throws {
-        var first = demo { builder, thread in
-            builder.complete(thread, 2, from: start + 1000, to: start + 2000)
-            builder.complete(thread, 3, from: start + 5000, to: start + 6000)
-        }
+        var first = demo([.call(2, 1000, 2000), .call(3, 5000, 6000)])
         first.header.pid = 10
         var second = TraceBuilder(pid: 11, start: start + 500)
         second.module(0, "/usr/lib/libdemo.so.1")

@@ -10,7 +10,7 @@ import TraceTesting
 private func readAll(_ file: TemporaryFile) -> Bool {
     guard let trace = try? TraceFile(path: file.path) else { return false }
     let run = RunSummary([trace], path: trace.path, workers: 2)
-    _ = run.table(by: .total, top: 5, style: TextStyle(isColoured: false))
+    _ = run.table(by: .total, top: 5, style: plain)
     _ = ReportOutput(run, nil).json.text()
     _ = run.info.text()
     let table = FunctionNames(trace.metadata)
@@ -19,7 +19,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     }
     try? trace.dump(table) { _ in }
     _ = WaitOutput(WaitReport([trace], workers: 2), limit: 0).json.text()
-    _ = ThreadReport([trace], workers: 2).lines(width: nil, style: TextStyle(isColoured: false))
+    _ = ThreadReport([trace], workers: 2).lines(width: nil, style: plain)
     return true
 }
 

@@ -7,10 +7,7 @@ import TraceTesting
 
 @Suite struct NameTests {
     @Test func thousandsOfFunctionsKeepTheirOwnNames() throws {
-        var builder = demo { builder, thread in
-            builder.complete(thread, 10, from: start, to: start + 1)
-            builder.complete(thread, 4321, from: start + 10, to: start + 11)
-        }
+        var builder = demo([.call(10, 0, 1), .call(4321, 10, 11)])
         for id in 10..<5000 as Range<UInt32> { builder.function(id, "_ZN4demo\("function\(id)".utf8.count)function\(id)Ev") }
         let loaded = try Loaded(builder.bytes())
         #expect(loaded.summary.functions(by: .name).map { $0.name } == ["demo::function10()", "demo::function4321()"])
@@ -20,11 +17,7 @@ import TraceTesting
     }
 
     @Test func symbolsOfOneNameAreRowsOfTheirOwn() throws {
-        var builder = demo { builder, thread in
-            builder.complete(thread, 10, from: start, to: start + 5)
-            builder.complete(thread, 11, from: start + 10, to: start + 11)
-            builder.complete(thread, 12, from: start + 20, to: start + 21)
-        }
+        var builder = demo([.call(10, 0, 5), .call(11, 10, 11), .call(12, 20, 21)])
         builder.function(10, "_ZN4demo5ThingC1Ev")
         builder.function(11, "_ZN4demo5ThingC2Ev")
         builder.function(12, "_ZN4demo5ThingC2Ev")
@@ -40,10 +33,7 @@ import TraceTesting
         let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"
         try withLibrary(text) { _, path in
             func trace(buildID: [UInt8]) throws -> TraceFile {
-                var builder = demo { builder, thread in
-                    builder.complete(thread, 10, from: start, to: start + 1)
-                    builder.complete(thread, 12, from: start + 2, to: start + 3)
-                }
+                var builder = demo([.call(10, 0, 1), .call(12, 2, 3)])
                 builder.module(1, path, buildID: buildID, bias: 0x7000_0000, byteCount: 0x50_0000)
                 builder.functions(10, module: 1, offsets: [0x40_0000, 0, 0x40_0001]) // 11 was never called
                 return try Loaded(builder.bytes()).trace
@@ -128,17 +118,14 @@ import TraceTesting
         let text =
             "\n\n__attribute__((section(\".fixed\"), used)) int one(int n) { return n + 1; }\nint two(int) __attribute__((alias(\"one\")));\n"
         try withLibrary(text, hasDebugInformation ? ["-g"] : []) { directory, path in
-            var builder = demo { builder, thread in
-                builder.complete(thread, 10, from: start, to: start + 1)
-                builder.complete(thread, 11, from: start + 10, to: start + 11)
-            }
+            var builder = demo([.call(10, 0, 1), .call(11, 10, 11)])
             builder.module(1, path, buildID: [0xde, 0xad, 0xbe, 0xef], bias: 0x7000_0000, byteCount: 0x50_0000)
             builder.function(10, "one", module: 1, address: 0x7000_0000 + 0x40_0000)
             builder.function(11, "nowhere", address: 0)
             builder.patched(1, functions: 2, patched: 2)
             let made = try Loaded(builder.bytes())
             let locations = FunctionLocations([made.trace], lines: true)
-            let table = made.run.table(by: .name, top: 0, locations: locations, style: TextStyle(isColoured: false))
+            let table = made.run.table(by: .name, top: 0, locations: locations, style: plain)
             let json = ReportOutput(made.run, locations).json.text()
             #expect(table.contains("one +1"))
             #expect(json.contains("\"aliases\": [\"two\"]"))
@@ -150,7 +137,7 @@ import TraceTesting
             #expect(hintCount == (hasDebugInformation ? 0 : 1))
             let without = FunctionLocations([made.trace], lines: false)
             #expect(
-                !made.run.table(by: .name, top: 0, locations: without, style: TextStyle(isColoured: false)).contains(
+                !made.run.table(by: .name, top: 0, locations: without, style: plain).contains(
                     "source"))
             #expect(!ReportOutput(made.run, without).json.text().contains("\"line\""))
         }

@@ -17,11 +17,10 @@ import TraceTesting
         let loaded = try Loaded(
             demo { builder, thread in
                 phase(&builder, TRACE_PHASE_MAIN, at: start + 100)
-                builder.complete(thread, 2, from: start, to: start + 50) // a constructor's
-                builder.enter(thread, 2, at: start + 200)
-                builder.complete(thread, 3, from: start + 210, to: start + 290)
-                builder.exit(thread, 2, at: start + 300)
-                builder.complete(thread, 2, from: start + 900, to: start + 1100) // half of it after main, as a handler of exit
+                builder.steps(thread, [
+                    .call(2, 0, 50), // a constructor's
+                    .call(2, 200, 300, [.call(3, 210, 290)]), .call(2, 900, 1100), // half of it after main, as a handler of exit
+                ])
                 phase(&builder, TRACE_PHASE_MAIN_RETURNED, at: start + 1000)
             }.bytes())
         let summary = loaded.summary
@@ -38,8 +37,7 @@ import TraceTesting
                 builder.complete(main, 2, from: start, to: start + 1000)
                 let thread = builder.thread()
                 builder.threadBegin(thread, tid: 4712, at: start + 500, cpuTime: 100)
-                builder.complete(thread, 2, from: start + 500, to: start + 600)
-                builder.complete(thread, 2, from: start + 700, to: start + 800)
+                builder.steps(thread, [.call(2, 500, 600), .call(2, 700, 800)])
             }.bytes())
         #expect(loaded.summary.threads.map { $0.span } == [Nanoseconds(1000), Nanoseconds(400)])
         #expect(loaded.summary.threads.map { $0.own } == [Nanoseconds(0), Nanoseconds(200)])
@@ -59,26 +57,13 @@ import TraceTesting
 
     /// The call in which the child was made began long before.
     @Test func ofAForkedChildBeginsWithItsBirth() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.enter(thread, 2, at: start - 500)
-                builder.split(thread)
-                builder.exit(thread, 2, at: start + 10)
-                builder.complete(thread, 2, from: start + 110, to: start + 120)
-            }.bytes())
+        let loaded = try Loaded([.call(2, -500, 10, [.split]), .call(2, 110, 120)])
         #expect(loaded.summary.threads[0].span == Nanoseconds(120))
         #expect(loaded.summary.threads[0].own == Nanoseconds(100))
     }
 
     @Test func isNotToldWhereEventsOfTheMiddleAreMissing() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.complete(thread, 1, from: start, to: start + 10)
-                builder.split(thread)
-                builder.complete(thread, 1, from: start + 20, to: start + 30)
-                builder.split(thread, isWritten: false)
-                builder.complete(thread, 1, from: start + 40, to: start + 50)
-            }.bytes())
+        let loaded = try Loaded([.call(1, 0, 10), .split, .call(1, 20, 30), .lose, .call(1, 40, 50)])
         #expect(loaded.summary.threads[0].own == nil)
         #expect(!loaded.run.headline.contains("in calls"))
     }

@@ -50,23 +50,20 @@ import TraceTesting
         var builder = program(seed: 2, events: 300)
         builder.header.dropped = 3
         let loaded = try Loaded(builder.bytes())
-        let text = ReportOutput(loaded.run, nil).json.text()
-        let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+        let object = try jsonObject(ReportOutput(loaded.run, nil).json.text())
         #expect(
             Set(object.keys) == [
                 "schema", "program", "pid", "duration_ns", "window", "events", "dropped", "filtered", "in_calls_ns", "threads", "modules",
                 "functions", "calls", "processes",
             ])
-        #expect(object["schema"] as? Int == 1)
         #expect(object["program"] as? String == "/usr/bin/demo")
-        #expect(object["pid"] as? Int == 4711)
+        #expect(["schema", "pid", "dropped", "duration_ns"].map { object[$0] as? Int } == [1, 4711, 3, Int(loaded.summary.duration.count)])
         #expect(object["window"] is NSNull)
-        #expect(object["dropped"] as? Int == 3)
-        #expect(object["duration_ns"] as? Int == Int(loaded.summary.duration.count))
         let threads = try #require(object["threads"] as? [[String: Any]])
         #expect(threads.map { Set($0.keys) } == [["pid", "tid", "name", "calls", "span_ns", "own_ns"]])
         #expect(threads[0]["calls"] as? Int == Int(loaded.summary.calls))
         let functions = try #require(object["functions"] as? [[String: Any]])
+        let whole = try #require(threads[0]["span_ns"] as? Double)
         for function in functions {
             #expect(
                 Set(function.keys) == [
@@ -74,9 +71,6 @@ import TraceTesting
                     "recording_ns",
                 ])
             #expect(function["calls"] is Int)
-        }
-        let whole = try #require(threads[0]["span_ns"] as? Double)
-        for function in functions {
             let share = try #require(function["share"] as? Double), own = try #require(function["self_ns"] as? Double)
             #expect(abs(share * whole - own) < 1)
         }
@@ -87,20 +81,12 @@ import TraceTesting
 
     @Test func textOfJSONIsQuoted() throws {
         let text = JSON.object([("a\"\\\n\u{1}é", .array([.signed(-5), .null, .bool(true), .unsigned(.max), .string("")]))]).text()
-        let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: [Any]])
-        #expect(object.keys.first == "a\"\\\n\u{1}é")
-        #expect(object.values.first?.count == 5)
+        let object = try jsonObject(text)
+        #expect(object.mapValues { ($0 as? [Any])?.count } == ["a\"\\\n\u{1}é": 5])
     }
 
     @Test func theTableSaysWhatItCutsAndSortsAsAsked() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                builder.complete(thread, 1, from: start, to: start + 500)
-                builder.complete(thread, 2, from: start + 600, to: start + 610)
-                builder.complete(thread, 2, from: start + 700, to: start + 710)
-                builder.complete(thread, 5, from: start + 800, to: start + 800)
-            }.bytes())
-        let plain = TextStyle(isColoured: false)
+        let loaded = try Loaded([.call(1, 0, 500), .call(2, 600, 610), .call(2, 700, 710), .call(5, 800, 800)])
         let lines = loaded.run.table(by: .calls, top: 1, style: plain).split(separator: "\n").map(String.init)
         #expect(lines[0] == "demo (pid 4711), 800 ns, in calls 520 ns of 800 ns, 1 thread, 4 calls, 0 dropped")
         #expect(lines[1] == "calls  total   self  share  average  minimum    p50    p99  maximum  function  module")
@@ -112,15 +98,9 @@ import TraceTesting
     }
 
     @Test func aWideTableHasPercentilesAndMarksWhatTheAverageHides() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                for n in 0..<99 { builder.complete(thread, 2, from: start + UInt64(n) * 100, to: start + UInt64(n) * 100 + 60) }
-                builder.complete(thread, 2, from: start + 10_000, to: start + 60_000)
-                for n in 0..<100 {
-                    builder.complete(thread, 3, from: start + 70_000 + UInt64(n) * 100, to: start + 70_000 + UInt64(n) * 100 + 60)
-                }
-            }.bytes())
-        let plain = TextStyle(isColoured: false)
+        let short = (0..<99).map { TraceBuilder.Step.call(2, $0 * 100, $0 * 100 + 60) }
+        let others = (700..<800).map { TraceBuilder.Step.call(3, $0 * 100, $0 * 100 + 60) }
+        let loaded = try Loaded(short + [.call(2, 10_000, 60_000)] + others)
         let wide = loaded.run.table(by: .median, top: 0, width: 120, style: plain)
         #expect(wide.contains("p50") && wide.contains("p99"))
         #expect(wide.contains("* 559 ns"))
@@ -149,12 +129,7 @@ import TraceTesting
     }
 
     @Test func aProgramGoesByTheLinkThatItWasCalledBy() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-\(UUID().uuidString)")
-            .resolvingSymlinksInPath()
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let target = directory.path + "/dash"
-        FileManager.default.createFile(atPath: target, contents: Data())
+        let directory = try TemporaryDirectory(["dash": []]), target = directory.path + "/dash"
         try FileManager.default.createSymbolicLink(atPath: directory.path + "/sh", withDestinationPath: "dash")
         func name(_ word: String) throws -> String {
             var builder = TraceBuilder(program: target)
@@ -196,13 +171,8 @@ import TraceTesting
     }
 
     @Test func aCallOfDlopenNamesTheFileThatItBrought() throws {
-        var builder = demo { builder, thread in
-            builder.function(20, "dlopen", module: 0)
-            for (begin, end) in [(10, 50), (60, 70), (80, 90)] as [(UInt64, UInt64)] {
-                builder.complete(thread, 20, from: start + begin, to: start + end)
-            }
-            builder.complete(thread, 2, from: start + 100, to: start + 200)
-        }
+        var builder = demo([.call(20, 10, 50), .call(20, 60, 70), .call(20, 80, 90), .call(2, 100, 200)])
+        builder.function(20, "dlopen", module: 0)
         builder.load(1, "libplug4.so", begin: start + 12, opened: start + 13, mapped: TraceBuilder.usage(at: start + 20))
         builder.load(2, "libplug5.so", begin: start + 81, opened: start + 82, mapped: TraceBuilder.usage(at: start + 85))
         builder.load(3, "libelse.so", thread: 7, begin: start + 61, opened: start + 62, mapped: TraceBuilder.usage(at: start + 65))
@@ -217,42 +187,30 @@ import TraceTesting
     }
 
     @Test func callsOfAnyLengthHaveARow() throws {
-        let loaded = try Loaded(
-            demo { builder, thread in
-                for n in 0..<20 as Range<UInt64> {
-                    builder.enter(thread, 2, at: start + n)
-                    builder.exit(thread, 2, at: .max / 2)
-                }
-            }.bytes())
-        #expect(
-            loaded.run.table(by: .median, top: 0, width: 200, style: TextStyle(isColoured: false)).contains(
-                "libdemo.so.1"))
+        let builder = demo { builder, thread in
+            for n in 0..<20 as Range<UInt64> {
+                builder.enter(thread, 2, at: start + n)
+                builder.exit(thread, 2, at: .max / 2)
+            }
+        }
+        #expect(try Loaded(builder.bytes()).run.table(by: .median, top: 0, width: 200, style: plain).contains("libdemo.so.1"))
     }
 
     /// The process went on for long after that; whether the call did nobody knows.
     @Test(arguments: [1, 3]) func callsThatWereOpenWhenRecordingStoppedCountUntilThen(workers: Int) throws {
-        var builder = demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.complete(thread, 2, from: start + 100, to: start + 400)
-        }
+        var builder = demo([.enter(1, 0), .call(2, 100, 400)])
         builder.header.state = UInt32(TRACE_STOPPED)
         builder.header.stop_reason = UInt32(TRACE_STOP_LIMIT)
         builder.header.stopped_ticks = start + 500
         let loaded = try Loaded(builder.bytes(end: start + 1_000_000), workers: workers)
-        #expect(loaded["main"]?.total.count == 500 && loaded["main"]?.selfTime == 200)
+        #expect(loaded.rows == ["a 1 300 300", "main 1 500 200"])
         #expect(TraceEnd(loaded.trace).ticks.raw == start + 500)
     }
 
     @Test func theHeadlineSaysWhatIsMissing() throws {
-        var builder = demo { builder, thread in
-            builder.complete(thread, 1, from: start, to: start + 1)
-            builder.counters(thread, byTime: 1200, byDepth: 34)
-            builder.split(thread)
-            builder.complete(thread, 1, from: start + 2, to: start + 3)
-            builder.split(thread, isWritten: false)
-            builder.complete(thread, 1, from: start + 4, to: start + 5)
-        }
-        builder.header.mode = UInt32(TRACE_MODE_RING)
+        var builder = demo(
+            isRing: true,
+            [.call(1, 0, 1), .counters(byTime: 1200, byDepth: 34), .split, .call(1, 2, 3), .lose, .call(1, 4, 5)])
         builder.header.state = UInt32(TRACE_STOPPED)
         builder.header.stop_reason = UInt32(TRACE_STOP_LIMIT)
         let loaded = try Loaded(builder.bytes())
@@ -262,12 +220,7 @@ import TraceTesting
     }
 
     @Test func aChunkThatARingHasReusedSinceIsSkipped() throws {
-        var builder = demo { builder, thread in
-            builder.complete(thread, 1, from: start, to: start + 1)
-            builder.split(thread)
-            builder.complete(thread, 2, from: start + 2, to: start + 3)
-        }
-        builder.header.mode = UInt32(TRACE_MODE_RING)
+        var builder = demo(isRing: true, [.call(1, 0, 1), .split, .call(2, 2, 3)])
         builder.header.state = UInt32(TRACE_RECORDING)
         var bytes = builder.bytes()
         let file = TemporaryFile(bytes)
@@ -298,8 +251,7 @@ import TraceTesting
         #expect(trace.startedAt == "2023-11-14T22:13:20.123Z")
         #expect(trace.sortedModules.map { $0.name } == ["libdemo.so.1"])
         #expect(trace.sortedModules[0].buildID == [0xde, 0xad])
-        let text = loaded.run.info.text()
-        #expect(try JSONSerialization.jsonObject(with: Data(text.utf8)) is [String: Any])
+        _ = try jsonObject(loaded.run.info.text())
     }
 
     @Test func theShapeOfTimesHasADecadeACharacter() {
@@ -313,37 +265,18 @@ import TraceTesting
     }
 
     @Test func aFrameOfTheParentCountsFromTheBirthOfAForkedProcess() throws {
-        var builder = TraceBuilder(start: start)
-        builder.module(0, "/usr/lib/libdemo.so.1")
-        builder.function(1, "fork")
-        builder.function(2, "a")
-        let thread = builder.thread(tid: 4711)
-        builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 50_000, function: 1, flags: 0)])
-        builder.complete(thread, 2, from: start + 100, to: start + 300)
-        builder.exit(thread, 1, at: start + 1_000)
-        let functions = try Loaded(builder.bytes()).summary.functions
-        let fork = try #require(functions.first { $0.name == "fork" })
-        #expect(fork.calls == 0 && fork.total.count == 1_000 && fork.selfTime == 800 && fork.average == nil)
-        #expect(try lines(tree(builder)) == ["= 1000", "fork 0 1000 800", " a 1 200 200"])
+        let builder = demo([.inherit(1, -50_000), .call(2, 100, 300), .exit(1, 1_000)])
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded.rows == ["a 1 200 200", "main 0 1000 800"])
+        #expect(try #require(loaded["main"]).average == nil)
+        #expect(try lines(tree(builder)) == ["= 1000", "main 0 1000 800", " a 1 200 200"])
     }
 
-    /// The ring has only the last of the child's own chunks; `a` began in one that is gone, `fork` before the child's birth.
+    /// The ring has only the last of the child's own chunks; `a` began in one that is gone, `main` before the child's birth.
     @Test func aFrameOfTheParentCountsFromTheBirthOfAProcessWhoseRingCameRound() throws {
-        var builder = TraceBuilder()
-        builder.module(0, "/usr/lib/libdemo.so.1")
-        for (id, name) in [(1, "fork"), (2, "a"), (3, "b")] { builder.function(UInt32(id), name) }
-        builder.header.mode = UInt32(TRACE_MODE_RING)
-        let thread = builder.thread(tid: 4711)
-        builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 50_000, function: 1, flags: 0)])
-        builder.enter(thread, 2, at: start + 100)
-        builder.split(thread, isWritten: false)
-        builder.complete(thread, 3, from: start + 500, to: start + 600)
-        builder.exit(thread, 2, at: start + 700)
-        builder.exit(thread, 1, at: start + 1_000)
-        let functions = try Loaded(builder.bytes()).summary.functions
-        let fork = try #require(functions.first { $0.name == "fork" }), a = try #require(functions.first { $0.name == "a" })
-        #expect(fork.calls == 0 && fork.total.count == 1_000 && fork.selfTime == 400)
-        #expect(a.calls == 1 && a.total.count == 600 && a.selfTime == 500)
+        let builder = demo(
+            isRing: true, [.inherit(1, -50_000), .call(2, 100, 700, [.lose, .call(3, 500, 600)]), .exit(1, 1_000)])
+        #expect(try Loaded(builder.bytes()).rows == ["a 1 600 500", "b 1 100 100", "main 0 1000 400"])
     }
 
     @Test func aTraceWithoutAnEndSaysWhatMayHaveHappened() throws {

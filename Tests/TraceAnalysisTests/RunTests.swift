@@ -246,7 +246,7 @@ private func process(
             run.write("d\(number).trace", damaged)
         }
         let whole = run.summary()
-        _ = whole.processTree(width: 100, style: .init(isColoured: false))
+        _ = whole.processTree(width: 100, style: plain)
         _ = whole.headline
         #expect(whole.processes.contains { $0.images.contains { $0.path.hasSuffix("/0.trace") && $0.calls == 3 } })
     }

@@ -107,8 +107,7 @@ import TraceAnalysis
         }
         for (index, name) in names.enumerated() { builder.function(UInt32(10 + index), name, address: 0x5000_2000 + UInt64(index)) }
         let loaded = try Loaded(builder.bytes())
-        let style = TextStyle(isColoured: false)
-        return loaded.run.table(by: .selfTime, top: 0, width: width, names: isFull ? .full : .usual, style: style).split(separator: "\n")
+        return loaded.run.table(by: .selfTime, top: 0, width: width, names: isFull ? .full : .usual, style: plain).split(separator: "\n")
     }
 
     @Test func columnsGiveWayBeforeNamesBecomeAlike() throws {

@@ -1,8 +1,30 @@
 import CTraceLayout
 import Foundation
+import Presentation
+import Testing
 import TraceAnalysis
 import TraceFormat
 import TraceTesting
+
+let plain = TextStyle(isColoured: false)
+
+func jsonObject(_ text: some StringProtocol) throws -> [String: Any] {
+    try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+}
+
+/// A directory that is removed, with its files, when the test lets go of it.
+final class TemporaryDirectory {
+    let path = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path + "/tracer-test-\(UUID().uuidString)"
+
+    init(_ files: [String: [UInt8]] = [:]) throws {
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        for (name, bytes) in files { write(name, bytes) }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ name: String, _ bytes: [UInt8]) { FileManager.default.createFile(atPath: path + "/" + name, contents: Data(bytes)) }
+}
 
 /// A file that is removed when the test lets go of it.
 final class TemporaryFile {
@@ -30,7 +52,15 @@ struct Loaded {
         run = RunSummary([trace], path: file.path, workers: workers)
     }
 
+    /// The demo whose thread does this.
+    init(_ steps: [TraceBuilder.Step], workers: Int = 1) throws { try self.init(demo(steps).bytes(), workers: workers) }
+
     subscript(_ name: String) -> FunctionSummary? { summary.functions.first { $0.name == name } }
+
+    /// Each function by name, with its calls, total and self time.
+    var rows: [String] { summary.functions(by: .name).map { "\($0.name) \($0.calls) \($0.total.count) \($0.selfTime)" } }
+
+    var totals: [String: UInt64] { Dictionary(uniqueKeysWithValues: summary.functions.map { ($0.name, $0.total.count) }) }
 
     /// The replay as text: depth as indentation, name, duration in ticks (one tick is one nanosecond), ending.
     func lines(thread: UInt32 = 0, deepest: Int = 0, window: Int = 1 << 16) throws -> [String] {
@@ -65,6 +95,13 @@ func demo(_ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
     let thread = builder.thread()
     body(&builder, thread)
     return builder
+}
+
+func demo(isRing: Bool = false, _ steps: [TraceBuilder.Step]) -> TraceBuilder {
+    demo { builder, thread in
+        if isRing { builder.header.mode = UInt32(TRACE_MODE_RING) }
+        builder.steps(thread, steps)
+    }
 }
 
 let start: UInt64 = 1_000_000

@@ -49,53 +49,30 @@ private func lines(_ trace: TraceFile, workers: Int = 2) throws -> [UInt32: [Str
     return lines.ofThread
 }
 
-private func lines(_ builder: TraceBuilder, _ thread: UInt32 = 0) throws -> [String] {
-    try lines(Loaded(builder.bytes()).trace)[thread] ?? []
-}
+private func lines(_ steps: [TraceBuilder.Step]) throws -> [String] { try lines(Loaded(steps).trace)[0] ?? [] }
 
 struct TimelineTests {
     @Test func callsBeginAndEndAndLeavesAreOne() throws {
-        let found = try lines(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start + 10)
-                builder.complete(thread, 2, from: start + 20, to: start + 25)
-                builder.complete(thread, 5, from: start + 30, to: start + 30)
-                builder.exit(thread, 1, at: start + 40)
-            })
+        let found = try lines([.call(1, 10, 40, [.call(2, 20, 25), .call(5, 30, 30)])])
         #expect(found == ["10 begin main", "20 leaf a 5", "30 entered setjmp", "40 end main"])
     }
 
     @Test func unwoundAndOpenFramesSaySo() throws {
-        let found = try lines(
-            demo { builder, thread in
-                for (index, function) in [1, 2, 3].enumerated() { builder.enter(thread, UInt32(function), at: start + UInt64(index)) }
-                builder.unwind(thread, 1, at: start + 10)
-                builder.complete(thread, 4, from: start + 20, to: start + 21)
-            })
+        let found = try lines([.enter(1, 0), .enter(2, 1), .enter(3, 2), .unwind(1, 10), .call(4, 20, 21)])
         #expect(found.suffix(4) == ["10 end b unwound", "20 leaf c 1", "21 end a open", "21 end main open"])
     }
 
     @Test func framesOfAThreadThatEndedAreUnwoundThen() throws {
-        let found = try lines(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start + 1)
-                builder.threadEnd(thread, at: start + 7)
-                let other = builder.thread("other")
-                builder.complete(other, 2, from: start + 90, to: start + 99)
-            })
-        #expect(found == ["1 begin main", "7 end main unwound"])
+        let builder = demo { builder, thread in
+            builder.enter(thread, 1, at: start + 1)
+            builder.threadEnd(thread, at: start + 7)
+            builder.complete(builder.thread("other"), 2, from: start + 90, to: start + 99)
+        }
+        #expect(try lines(Loaded(builder.bytes()).trace)[0] == ["1 begin main", "7 end main unwound"])
     }
 
     @Test func aFrameThatReturnsBelowOthersInterruptsThem() throws {
-        let found = try lines(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start + 1)
-                builder.enter(thread, 2, at: start + 2)
-                builder.enter(thread, 3, at: start + 3)
-                builder.exit(thread, 2, at: start + 10)
-                builder.exit(thread, 3, at: start + 11)
-                builder.exit(thread, 1, at: start + 12)
-            })
+        let found = try lines([.enter(1, 1), .enter(2, 2), .enter(3, 3), .exit(2, 10), .exit(3, 11), .exit(1, 12)])
         #expect(
             found == [
                 "1 begin main", "2 begin a", "3 begin b", "10 end b interrupted", "10 end a", "10 begin b continued",
@@ -104,18 +81,7 @@ struct TimelineTests {
     }
 
     @Test func aGapEndsWhatIsNotThereAfterItAndSaysHowMuchIsMissing() throws {
-        let found = try lines(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start + 1)
-                builder.enter(thread, 2, at: start + 2)
-                builder.split(thread)
-                builder.exit(thread, 2, at: start + 10)
-                builder.enter(thread, 3, at: start + 20)
-                builder.split(thread, isWritten: false)
-                builder.complete(thread, 4, from: start + 30, to: start + 31)
-                builder.exit(thread, 3, at: start + 40)
-                builder.exit(thread, 1, at: start + 50)
-            })
+        let found = try lines([.call(1, 1, 50, [.call(2, 2, 10, [.split]), .call(3, 20, 40, [.lose, .call(4, 30, 31)])])])
         #expect(
             found == [
                 "1 begin main", "2 begin a", "2 end a lost", "20 begin b inherited", "30 missing(1)", "30 leaf c 1",
@@ -124,12 +90,7 @@ struct TimelineTests {
     }
 
     @Test func framesOfTheParentProcessBeganBefore() throws {
-        let found = try lines(
-            demo { builder, thread in
-                builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 5, function: 1, flags: 0)])
-                builder.complete(thread, 2, from: start + 1, to: start + 2)
-                builder.exit(thread, 1, at: start + 3)
-            })
+        let found = try lines([.inherit(1, -5), .call(2, 1, 2), .exit(1, 3)])
         #expect(found == ["-5 begin main inherited", "1 leaf a 1", "3 end main"])
     }
 
@@ -137,23 +98,16 @@ struct TimelineTests {
         let builder = demo { builder, thread in
             let other = builder.thread("other")
             builder.enter(thread, 1, at: start + 1)
-            builder.word(other, .control(.resume, start + 1), at: start + 50)
-            builder.word(other, at: start + 60) { .exit(1, after: $0) }
-            builder.complete(other, 2, from: start + 70, to: start + 80)
+            builder.steps(other, [.resume(1, 50), .bareExit(1, 60), .call(2, 70, 80)])
         }
-        let loaded = try Loaded(builder.bytes())
-        let found = try lines(loaded.trace)
+        let found = try lines(Loaded(builder.bytes()).trace)
         #expect(found[1] == ["60 arrived(function: 1, start: \(start + 1))", "70 leaf a 10"])
         #expect(found[0]?.first == "1 begin main")
         #expect(found[0]?.count == 2)
     }
 
     @Test func anOrphanIsAMoment() throws {
-        let found = try lines(
-            demo { builder, thread in
-                builder.word(thread, unknownControl(3), at: start + 5)
-                builder.word(thread, at: start + 9) { .exit(4, after: $0) }
-            })
+        let found = try lines([.word(unknownControl(3), 5), .bareExit(4, 9)])
         #expect(found == ["9 orphan(function: 4)"])
     }
 

@@ -38,14 +38,7 @@ import TraceTesting
     }
 
     /// main from 0 to 1000, a from 100 to 400 and in it b from 200 to 300, a again from 600 to 900.
-    private let nested = demo { builder, thread in
-        builder.enter(thread, 1, at: start)
-        builder.enter(thread, 2, at: start + 100)
-        builder.complete(thread, 3, from: start + 200, to: start + 300)
-        builder.exit(thread, 2, at: start + 400)
-        builder.complete(thread, 2, from: start + 600, to: start + 900)
-        builder.exit(thread, 1, at: start + 1000)
-    }
+    private let nested = demo([.call(1, 0, 1000, [.call(2, 100, 400, [.call(3, 200, 300)]), .call(2, 600, 900)])])
 
     private func summary(_ builder: TraceBuilder, _ ranges: [Range<UInt64>], workers: Int = 1) throws -> Summary {
         let loaded = try Loaded(builder.bytes())
@@ -87,10 +80,7 @@ import TraceTesting
     }
 
     @Test func ownCodeIsWhatOfItNoCallCovers() throws {
-        let builder = demo { builder, thread in
-            builder.complete(thread, 2, from: start + 100, to: start + 200)
-            builder.complete(thread, 2, from: start + 700, to: start + 1000)
-        }
+        let builder = demo([.call(2, 100, 200), .call(2, 700, 1000)])
         let part = try summary(builder, [150..<800])
         #expect(part.span == Nanoseconds(650))
         #expect(part.own == Nanoseconds(500))
@@ -202,7 +192,7 @@ import TraceTesting
             let loaded = try Loaded(bytes)
             let window = TimeWindow([start + 2000..<start + 5000, start + 20_000..<start + 20_001, start + 25_000..<UInt64.max])
             let part = loaded.trace.narrowed(to: window)
-            _ = RunSummary([part], path: part.path, workers: 2).table(by: .selfTime, top: 5, style: TextStyle(isColoured: false))
+            _ = RunSummary([part], path: part.path, workers: 2).table(by: .selfTime, top: 5, style: plain)
             _ = CallTree(part, workers: 2)
             _ = FunctionReport(part, FunctionPattern("*"))
             for format in [ExportFormat.chrome, .perfetto, .csv] { try Export([part]).write(format) { _ in } }
@@ -212,7 +202,7 @@ import TraceTesting
     @Test func nothingThatRanThenIsSaid() throws {
         let loaded = try Loaded(demo { $0.complete($1, 2, from: start + 500, to: start + 600) }.bytes())
         let part = loaded.trace.narrowed(to: TimeWindow([start..<start + 100]))
-        let text = RunSummary([part], path: part.path).table(by: .selfTime, top: 5, style: TextStyle(isColoured: false))
+        let text = RunSummary([part], path: part.path).table(by: .selfTime, top: 5, style: plain)
         #expect(text.contains("(own code)") || text.contains("no recorded call was running then"), "\(text)")
     }
 

@@ -32,6 +32,12 @@ public struct TraceBuilder: Sendable {
         text(TRACE_TEXT_PROGRAM, program)
     }
 
+    /// What recording a call costs, in nanoseconds, and how much of that is within the call's own length.
+    public mutating func cost(leaf: UInt32, inside: UInt32 = 0) {
+        header.leaf_cost = leaf * UInt32(TRACE_COST_PARTS)
+        header.inside_cost = inside * UInt32(TRACE_COST_PARTS)
+    }
+
     // MARK: metadata
 
     public mutating func text(_ key: Int, _ text: String) { self.text(key, bytes: Array(text.utf8)) }

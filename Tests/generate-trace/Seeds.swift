@@ -60,8 +60,7 @@ func writeSeeds(_ directory: String) {
     write("sites", builder)
     // A start: constructors, a library opened in one of them, something made once, ready by its output.
     builder = demo()
-    builder.header.leaf_cost = 30 * UInt32(TRACE_COST_PARTS)
-    builder.header.inside_cost = 10 * UInt32(TRACE_COST_PARTS)
+    builder.cost(leaf: 30, inside: 10)
     builder.module(1, "/usr/lib/libplug.so", bias: 0x2000_0000)
     builder.moduleDetail(0, relative: 10, symbols: 2, jumpSlots: 5, needed: ["libplug.so"])
     builder.moduleDetail(1, load: 1, relative: 1, soname: "libplug.so")

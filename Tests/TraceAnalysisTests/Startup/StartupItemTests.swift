@@ -99,17 +99,17 @@ private let begin: UInt64 = 100_000_000
         ]) { timeline in
             #expect(timeline.spans.map(\.name) == ["a span"])
             #expect(timeline.json.text().contains(#""name": "slow""#))
-            let table = timeline.itemTable(style: TextStyle(isColoured: false))
+            let table = timeline.itemTable(style: plain)
             #expect(table.contains("1 start-up item before ready") && table.contains("not finished"), "\(table)")
-            #expect(timeline.table(style: TextStyle(isColoured: false)).contains("Start-up items, by own time\n"))
+            #expect(timeline.table(style: plain).contains("Start-up items, by own time\n"))
         }
         #expect(found == ["stage 1 slow main 400 own 100 total 100 calls 1 open"])
     }
 
     @Test func aProgramWithoutItemsIsToldHowToHaveThem() throws {
         _ = try items([]) { timeline in
-            #expect(timeline.itemTable(style: TextStyle(isColoured: false)).hasPrefix("no start-up item began before ready"))
-            #expect(!timeline.table(style: TextStyle(isColoured: false)).contains("Start-up items"))
+            #expect(timeline.itemTable(style: plain).hasPrefix("no start-up item began before ready"))
+            #expect(!timeline.table(style: plain).contains("Start-up items"))
         }
     }
 

@@ -137,7 +137,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(timeline.outcome == .neverReady)
         #expect(timeline.lastSeen == "in libslow.so+0x100 of libslow.so, a constructor that never returned")
         #expect(summary(timeline).last == "libraryConstructors 9000000 +3000000 cut")
-        #expect(timeline.table(style: TextStyle(isColoured: false)).contains("ended here"))
+        #expect(timeline.table(style: plain).contains("ended here"))
     }
 
     @Test func anUnknownReadySymbolIsSaidAndTheTableIsStillThere() throws {
@@ -235,10 +235,10 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         // Times are reported as they were measured.
         #expect(costly.constructors.map { $0.total } == free.constructors.map { $0.total })
         #expect(summary(costly) == summary(free) && costly.tracerTime == free.tracerTime)
-        let table = costly.table(style: TextStyle(isColoured: false))
+        let table = costly.table(style: plain)
         #expect(table.contains(#/\n  recording 9 calls +~900.000 us  within the stages, not subtracted\n/#))
         #expect(table.contains("(__cxa_guard_acquire), in work, about 300.000 us of it recording"))
-        #expect(!free.table(style: TextStyle(isColoured: false)).contains("recording"))
+        #expect(!free.table(style: plain).contains("recording"))
         func saving(_ timeline: StartupTimeline, _ text: String) -> UInt64? {
             timeline.advice(atMost: 20).first { $0.text.contains(text) }?.saving.count
         }
@@ -262,7 +262,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         }
         let timeline = try timeline(builder)
         #expect(timeline.recordedCalls == 2)
-        #expect(!timeline.table(style: TextStyle(isColoured: false)).isEmpty && !timeline.json.text().isEmpty)
+        #expect(!timeline.table(style: plain).isEmpty && !timeline.json.text().isEmpty)
     }
 
     @Test func functionsWithoutANameAreCalledAsInTheReport() throws {
