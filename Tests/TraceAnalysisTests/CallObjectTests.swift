@@ -6,7 +6,7 @@ import TraceTesting
 
 /// Objects that calls wait for (ARGUMENT), as replay and dump get them.
 @Suite struct CallObjectTests {
-    private func traced(wordsPerChunk: Int = 1 << 12, _ body: (inout TraceBuilder, Int) -> Void) throws -> Loaded {
+    private func traced(wordsPerChunk: Int = 1 << 12, _ steps: [TraceBuilder.Step]) throws -> Loaded {
         var builder = TraceBuilder()
         builder.module(0, "/usr/lib/libdemo.so.1")
         builder.function(1, "main")
@@ -14,9 +14,10 @@ import TraceTesting
         builder.function(3, "read", flags: 1 << Int(TRACE_FUNCTION_ARGUMENT_SHIFT) | Int(TRACE_FUNCTION_ARGUMENT_IS_INT))
         let thread = builder.thread()
         builder.limit(thread, words: wordsPerChunk)
-        body(&builder, thread)
+        builder.steps(thread, steps)
         return try Loaded(builder.bytes())
     }
+
     private func objects(_ loaded: Loaded) throws -> [String] {
         var found: [String] = []
         let table = FunctionNames(loaded.trace.metadata)
@@ -29,29 +30,25 @@ import TraceTesting
     }
 
     @Test(arguments: [1 << 12, 3]) func eachCallHasItsOwn(wordsPerChunk: Int) throws {
-        let loaded = try traced(wordsPerChunk: wordsPerChunk) { builder, thread in
-            builder.steps(thread, [
+        let loaded = try traced(
+            wordsPerChunk: wordsPerChunk,
+            [
                 .enter(1, 0), .call(2, 10, 20, object: 0x55d0c0),
                 .call(2, 30, 60, [.call(3, 40, 50, object: 3)], site: 0x5000_1234, object: 0x7f00_1234_5678), .call(2, 70, 80),
                 .call(3, 90, 95, object: 0x12_ffff_ffff), .exit(1, 100),
             ])
-        }
         #expect(try objects(loaded) == ["main()", "lock(0x55d0c0)", "lock(0x7f0012345678)", "read(3)", "lock()", "read(-1)"])
     }
 
     @Test func anObjectBeforeAnEmptyWordIsNobodys() throws {
-        let loaded = try traced { builder, thread in
-            builder.steps(thread, [
-                .call(1, 0, 100, [.word(Event.control(.argument, 0x1234), 5), .word(Event(word: 0), 5), .call(2, 10, 20)])
-            ])
-        }
+        let loaded = try traced([
+            .call(1, 0, 100, [.word(.control(.argument, 0x1234), 5), .word(Event(word: 0), 5), .call(2, 10, 20)])
+        ])
         #expect(try objects(loaded) == ["main()", "lock()"])
     }
 
     @Test func dumpShowsTheWordAndTheCall() throws {
-        let loaded = try traced { builder, thread in
-            builder.complete(thread, 3, from: start + 10, to: start + 20, object: 7)
-        }
+        let loaded = try traced([.call(3, 10, 20, object: 7)])
         let table = FunctionNames(loaded.trace.metadata)
         var lines: [String] = []
         try loaded.trace.dump(table) { event in

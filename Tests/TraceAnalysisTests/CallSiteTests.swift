@@ -1,5 +1,4 @@
 import CTraceLayout
-import Foundation
 import Testing
 import TraceAnalysis
 import TraceFormat
@@ -7,16 +6,10 @@ import TraceTesting
 
 @Suite struct CallSiteTests {
     /// Function and return address -> calls, total and self time.
-    private func sites(_ bytes: [UInt8], workers: Int = 2, _ pattern: String? = nil, window: TimeWindow = .whole) throws -> [String:
-        [Int64]]
-    {
-        let path = FileManager.default.temporaryDirectory.appendingPathComponent("sites-\(UUID().uuidString).trace").path
-        try Data(bytes).write(to: URL(fileURLWithPath: path))
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let trace = try TraceFile(path: path).narrowed(to: window)
-        let report = SiteReport([trace], pattern.map { FunctionPattern($0) }, workers: workers)
+    private func sites(_ builder: TraceBuilder, workers: Int = 2, window: TimeWindow = .whole) throws -> [String: [Int64]] {
+        let trace = try Loaded(builder.bytes()).trace.narrowed(to: window)
         var result: [String: [Int64]] = [:]
-        for row in report.rows {
+        for row in SiteReport([trace], nil, workers: workers).rows {
             let site = row.site.flatMap { $0.isKnown ? "\($0.module)+\(String($0.address ?? 0, radix: 16))" : nil } ?? "-"
             result["\(row.name) \(site)"] = [Int64(row.calls), Int64(row.total.count), row.selfTime]
         }
@@ -47,11 +40,10 @@ import TraceTesting
 
     @Test(arguments: [1, 2, 3, 7, 1000], [1, 3])
     func sumsDoNotDependOnWhereChunksEnd(words: Int, workers: Int) throws {
-        let name = "a"
-        let found = try sites(recursion(words: words).bytes(), workers: workers)
-        #expect(found["\(name) libdemo.so.1+100"] == [8, 8 * 120, 8 * 30])
-        #expect(found["\(name) libdemo.so.1+200"] == [2, 2 * 120, 2 * 30])
-        #expect(found["\(name) libdemo.so.1+300"] == [20, 10 * 90, 10 * (90 - 15)]) // recursive: the outermost of this call site
+        let found = try sites(recursion(words: words), workers: workers)
+        #expect(found["a libdemo.so.1+100"] == [8, 8 * 120, 8 * 30])
+        #expect(found["a libdemo.so.1+200"] == [2, 2 * 120, 2 * 30])
+        #expect(found["a libdemo.so.1+300"] == [20, 10 * 90, 10 * (90 - 15)]) // recursive: the outermost of this call site
         #expect(found.values.reduce(0) { $0 + $1[0] } == 51)
         #expect(found.filter { $0.key.hasSuffix("libdemo.so.1+400") }.map(\.value) == [[10, 100, 100]])
         #expect(found.filter { $0.key.hasSuffix(" -") }.map { $0.value[0] }.sorted() == [1, 10]) // main's, and the jumps'
@@ -61,22 +53,20 @@ import TraceTesting
         let found = try sites(
             demo([
                 .enter(2, 0, site: caller), .enter(2, 10, site: within), .split, .enter(2, 30, site: within), .call(1, 50, 60, site: other),
-            ]).bytes())
+            ]))
         #expect(found["a libdemo.so.1+100"] == [1, 60, 10])
         #expect(found["a libdemo.so.1+300"] == [2, 50, 40])
     }
 
     @Test func whatARingHasOverwrittenIsInTheListOfOpenCalls() throws {
-        var builder = demo([.call(1, 0, 200, [.call(2, 10, 110, [.lose], site: caller)], site: other)])
-        builder.header.mode = UInt32(TRACE_MODE_RING)
-        let found = try sites(builder.bytes())
+        let found = try sites(demo(isRing: true, [.call(1, 0, 200, [.call(2, 10, 110, [.lose], site: caller)], site: other)]))
         #expect(found["a libdemo.so.1+100"] == [1, 100, 100])
         #expect(found["main libdemo.so.1+200"] == [1, 200, 100])
     }
 
     @Test func aWindowHasTheCallsThatBeginInIt() throws {
         let window = TimeWindow([start + 15..<start + 1015])
-        let found = try sites(recursion(words: 3).bytes(), window: window)
+        let found = try sites(recursion(words: 3), window: window)
         #expect(found["a libdemo.so.1+200"] == [0, 115, 25]) // begun before
         #expect(found["a libdemo.so.1+100"] == [1, 5, 5])
         #expect(found["a libdemo.so.1+300"]?[0] == 2)
@@ -92,11 +82,8 @@ import TraceTesting
         builder.moduleDetail(1, load: 3)
         builder.load(3, "/usr/lib/libfirst.so", begin: start + 200, opened: start + 201, mapped: TraceBuilder.usage(at: start + 202))
         builder.function(1, "far")
-        let thread = builder.thread()
-        for (index, at) in [10, 50, 150, 250].enumerated() {
-            builder.complete(thread, 1, from: start + UInt64(at), to: start + UInt64(at + index + 1), site: 0x7000_5000)
-        }
-        let found = try sites(builder.bytes())
+        builder.steps(builder.thread(), [(10, 11), (50, 52), (150, 153), (250, 254)].map { .call(1, $0.0, $0.1, site: 0x7000_5000) })
+        let found = try sites(builder)
         #expect(found["far libfirst.so+5000"] == [3, 1 + 2 + 4, 7])
         #expect(found["far libsecond.so+1000"] == [1, 3, 3])
     }
@@ -106,7 +93,7 @@ import TraceTesting
             demo([
                 .call(1, 0, 5, site: caller), .word(.control(.site, other), 10), .word(Event(word: 0), 10), // killed between the two
                 .call(1, 20, 25),
-            ]).bytes())
+            ]))
         #expect(found == ["main libdemo.so.1+100": [1, 5, 5], "main -": [1, 5, 5]])
     }
 }

@@ -12,6 +12,11 @@ private struct Ended {
     var errors: String
 
     var errorLines: [Substring] { errors.split(separator: "\n") }
+
+    /// True if it printed nothing but one line, an error with this in it.
+    func isRefusal(_ status: Int32, _ part: String) -> Bool {
+        self.status == status && output == "" && errorLines.count == 1 && errors.hasPrefix("tracer: ") && errors.contains(part)
+    }
 }
 
 /// Path of the tool, next to the running test bundle.
@@ -27,6 +32,8 @@ private func process(_ arguments: [String], _ environment: [String: String], in 
     if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
     return process
 }
+
+private func jsonObject(of arguments: String...) throws -> [String: Any] { try jsonObject(run(arguments).output) }
 
 private func ended(_ process: Process, _ output: String, _ errors: String) -> Ended {
     process.waitUntilExit()
@@ -60,12 +67,7 @@ struct CommandTests {
     ]
     private let good = TemporaryFile(program(seed: 1, events: 500, wordsPerChunk: 40).bytes())
 
-    private func read(_ command: [String], _ path: String) throws -> Ended {
-        switch command.count {
-        case 1: try run(command[0], path)
-        default: try run(command[0], command[1], path)
-        }
-    }
+    private func read(_ command: [String], _ path: String) throws -> Ended { try run(command + [path]) }
 
     @Test(arguments: readers)
     func aGoodTraceIsReadWithoutAWord(command: [String]) throws {
@@ -87,11 +89,7 @@ struct CommandTests {
         ]
         for (file, reason) in cases {
             let ended = try read(command, file?.path ?? "/nonexistent.trace")
-            #expect(ended.status == 1)
-            #expect(ended.output == "")
-            #expect(ended.errorLines.count == 1)
-            #expect(ended.errors.hasPrefix("tracer: "))
-            #expect(ended.errors.contains(reason), "\(ended.errors)")
+            #expect(ended.isRefusal(1, reason), "\(ended)")
         }
     }
 
@@ -108,7 +106,7 @@ struct CommandTests {
 
     @Test func aUsageErrorIsStatus2() throws {
         for arguments in [["nonsense"], ["report", "--nonsense"], ["tree", "--min=a lot"]] {
-            let ended = try arguments.count == 1 ? run(arguments[0]) : run(arguments[0], arguments[1])
+            let ended = try run(arguments)
             #expect(ended.status == 2, "\(arguments)")
             #expect(ended.output == "")
             #expect(ended.errors != "")
@@ -126,9 +124,8 @@ struct CommandTests {
         ] as [([String], String)])
     func aUsageErrorIsOneLine(arguments: [String], error: String) throws {
         let ended = try run(arguments)
-        #expect(ended.status == 2)
-        #expect(ended.errorLines.count == 1)
-        #expect(ended.errors.hasPrefix("tracer: " + error), "\(ended.errors)")
+        #expect(ended.isRefusal(2, error), "\(ended)")
+        #expect(ended.errors.hasPrefix("tracer: " + error), "\(ended)")
     }
 
     /// A chunk that was never closed, of words that hold nothing yet.
@@ -154,10 +151,7 @@ struct CommandTests {
         let none = try run("samples", without.path)
         #expect(none.status == 1 && none.output == "")
         #expect(none.errors == "tracer: no samples in \(without.path): record them with `tracer record --sample -- PROGRAM`\n")
-        var builder = demo { builder, thread in
-            builder.enter(thread, 1, at: 1_000_000)
-            builder.enter(thread, 2, at: 1_000_100)
-        }
+        var builder = demo([.enter(1, 0), .enter(2, 100)])
         builder.kernel(asked: TRACE_KERNEL_SAMPLES, until: 9_000_000, period: 1_000_000)
         builder.codeName(0x1000, 0x100, "hot")
         builder.samples([(1_000_500, 4711, 0, [0x1010]), (1_000_600, 4711, 0, [0x1020]), (1_000_050, 4711, 0, [0x1020])])
@@ -176,11 +170,7 @@ struct CommandTests {
     }
 
     @Test func aReportOfOneFunctionIsOfTheNewestTraceWhenNoneIsNamed() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let file = growing()
-        try FileManager.default.copyItem(atPath: file.path, toPath: directory.path + "/app.trace")
+        let file = growing(), directory = try TemporaryDirectory(["app.trace": file.bytes])
         let named = try run("report", file.path, "a")
         #expect(named.status == 0 && named.errors == "")
         for part in ["10 calls, total 2.750 us", "how long the calls took", "slowest calls", "who calls it", "what it calls", "4711 demo"] {
@@ -196,8 +186,7 @@ struct CommandTests {
             #expect(ended.status == status && ended.errors.contains(error) && ended.output == "", "\(ended.errors)")
         }
         #expect(try run("report", "nobody.trace").errors.contains("No such file"))
-        let object = try #require(
-            JSONSerialization.jsonObject(with: Data(run("report", file.path, "a", "--json").output.utf8)) as? [String: Any])
+        let object = try jsonObject(of: "report", file.path, "a", "--json")
         #expect(object["calls"] as? Int == 10 && (object["slowest"] as? [[String: Any]])?.first?["duration_ns"] as? Int == 500)
     }
 
@@ -207,12 +196,8 @@ struct CommandTests {
         ["waits"], ["waits", "--json"], ["threads"], ["threads", "--json"],
     ])
     func whatATraceDoesNotHaveIsSaid(command: [String]) throws {
-        var builder = demo { builder, thread in
-            builder.steps(thread, [.call(2, 0, 10), .lose])
-            builder.counters(thread, byTime: 7, byDepth: 5, dropped: 40_000)
-            builder.complete(thread, 2, from: start + 20, to: start + 30)
-        }
-        builder.header.mode = UInt32(TRACE_MODE_RING)
+        var builder = demo(
+            isRing: true, [.call(2, 0, 10), .lose, .counters(byTime: 7, byDepth: 5, dropped: 40_000), .call(2, 20, 30)])
         builder.header.dropped = 1234
         builder.header.state = UInt32(TRACE_STOPPED)
         builder.header.stop_reason = UInt32(TRACE_STOP_SPACE)
@@ -228,20 +213,15 @@ struct CommandTests {
     }
 
     @Test func aPageSaysWhatItsTimelineDoesNotDraw() throws {
-        let file = TemporaryFile(
-            demo { builder, thread in
-                builder.complete(thread, 2, from: start, to: start + 10_000_000)
-                for n in 0..<30 as Range<UInt64> {
-                    builder.complete(thread, 3, from: start + 10_000_000 + n * 9, to: start + 10_000_000 + n * 9 + 1)
-                }
-            }.bytes())
+        let short = (0..<30).map { TraceBuilder.Step.call(3, 10_000_000 + $0 * 9, 10_000_001 + $0 * 9) }
+        let file = TemporaryFile(demo([.call(2, 0, 10_000_000)] + short).bytes())
         #expect(try run("view", file.path, "-o", "-").output.contains("timeline: 30 short calls drawn as bands, not one by one"))
     }
 
     @Test func aReplayIsAJSONObjectALineToo() throws {
         let file = growing()
         let lines = try run("replay", file.path, "--json", "--around", "a", "--slowest", "1").output.split(separator: "\n")
-        let objects = try lines.map { try #require(JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]) }
+        let objects = try lines.map { try jsonObject($0) }
         try #require(objects.map { $0["function"] as? String } == ["main", "a"])
         #expect(objects.map { $0["depth"] as? Int } == [0, 1] && objects.map { $0["start_ns"] as? Int } == [0, 9000])
         #expect(objects[1]["duration_ns"] as? Int == 500 && objects[1]["ended"] as? String == "returned")
@@ -310,12 +290,8 @@ struct CommandTests {
     }
 
     @Test func aReplayShowsWhatRanInAWindowWithTheCallsAroundIt() throws {
-        let file = TemporaryFile(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                for n in 0..<10 { builder.complete(thread, 2, from: start + UInt64(n) * 1000 + 100, to: start + UInt64(n) * 1000 + 200) }
-                builder.exit(thread, 1, at: start + 10_000)
-            }.bytes())
+        let calls = (0..<10).map { TraceBuilder.Step.call(2, $0 * 1000 + 100, $0 * 1000 + 200) }
+        let file = TemporaryFile(demo([.call(1, 0, 10_000, calls)]).bytes())
         func lines(_ arguments: String...) throws -> Int {
             try run(["replay", file.path] + arguments).output.split(separator: "\n").count
         }
@@ -327,8 +303,7 @@ struct CommandTests {
         #expect(try lines("--from", "3us", "--limit", "2") == 3) // the option's old name
         let nothing = try run("replay", file.path, "--from=10.5us", "--to=11us")
         #expect(nothing.status == 1) // it is after the end
-        let gap = TemporaryFile(
-            demo([.call(1, 0, 10), .call(1, 1000, 1010)]).bytes())
+        let gap = TemporaryFile(demo([.call(1, 0, 10), .call(1, 1000, 1010)]).bytes())
         #expect(try run("replay", gap.path, "--from=100ns", "--to=200ns").output == "no recorded call was running then\n")
         for (arguments, status) in [(["--from=2us", "--to=1us"], 2), (["--from=soon"], 2), (["--from=-1ms"], 2), (["--from=1s"], 1)]
             as [([String], Int32)]
@@ -341,14 +316,8 @@ struct CommandTests {
 
     /// main from 0 to 10 us, a ten times, of 100, 200 ... ns.
     private func growing() -> TemporaryFile {
-        TemporaryFile(
-            demo { builder, thread in
-                builder.enter(thread, 1, at: start)
-                for n in 0..<10 as Range<UInt64> {
-                    builder.complete(thread, 2, from: start + n * 1000, to: start + n * 1000 + (n + 1) * 50)
-                }
-                builder.exit(thread, 1, at: start + 10_000)
-            }.bytes())
+        let calls = (0..<10).map { TraceBuilder.Step.call(2, $0 * 1000, $0 * 1000 + ($0 + 1) * 50) }
+        return TemporaryFile(demo([.call(1, 0, 10_000, calls)]).bytes())
     }
 
     @Test func callersAndDiffTakeAWindowOfTime() throws {
@@ -429,9 +398,8 @@ struct CommandTests {
         let tree = try run("tree", file.path, "--around", "a", "--slowest", "2").output
         #expect(tree.contains(", window of 2 moments, 950 ns of 10.000 us"), "\(tree)")
         #expect(tree.contains("main [libdemo.so.1]  (2 only in part)"), "\(tree)")
-        let object =
-            try JSONSerialization.jsonObject(with: Data(run("report", file.path, "--from=3us", "--json").output.utf8)) as? [String: Any]
-        #expect(object?["window"] as? [String: Int] == ["from_ns": 3000, "to_ns": 10_000, "length_ns": 7000, "moments": 1])
+        let object = try jsonObject(of: "report", file.path, "--from=3us", "--json")
+        #expect(object["window"] as? [String: Int] == ["from_ns": 3000, "to_ns": 10_000, "length_ns": 7000, "moments": 1])
         let page = try run("view", file.path, "--from=3us", "--to=4us", "-o", "-").output
         #expect(page.contains("\"shown\":{\"from\":3000,\"to\":4000}") && page.contains("window 3.000 us to 4.000 us of 10.000 us"))
     }
@@ -462,11 +430,9 @@ struct CommandTests {
         var second = TraceBuilder(pid: 11, start: start + 500)
         second.module(0, "/usr/lib/libdemo.so.1")
         second.function(4, "c")
-        let thread = second.thread()
-        for n in 0..<10 as Range<UInt64> { second.complete(thread, 4, from: start + n * 1000 + 600, to: start + n * 1000 + 700) }
+        second.steps(second.thread(), (0..<10).map { .call(4, $0 * 1000 + 100, $0 * 1000 + 200) })
         let files = [TemporaryFile(first.bytes()), TemporaryFile(second.bytes())]
-        let output = try run(["tree"] + files.map(\.path) + ["--around", "a", "--json"]).output
-        let object = try #require(JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+        let object = try jsonObject(of: "tree", files[0].path, files[1].path, "--around", "a", "--json")
         let functions = try #require(object["functions"] as? [[String: Any]]).map { $0["name"] as? String }
         let nodes = try #require(object["nodes"] as? [[String: Any]])
         func calls(_ name: String) -> Int {
@@ -479,10 +445,7 @@ struct CommandTests {
     }
 
     @Test func callersAndExportTakeTheNewestTraceOfTheDirectory() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        try FileManager.default.copyItem(atPath: good.path, toPath: directory.path + "/app.trace")
+        let directory = try TemporaryDirectory(["app.trace": good.bytes])
         let callers = try run("callers", "a", in: directory.path)
         #expect(callers.status == 0 && callers.errors == "tracer: reading app.trace\n", "\(callers.errors)")
         #expect(callers.output == (try run("callers", good.path, "a").output))
@@ -519,15 +482,13 @@ struct CommandTests {
     }
 
     @Test func aTreeOfADirectoryIsOfItsNewestRun() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = try TemporaryDirectory()
         for (pid, session, age) in [(10, 7, 1), (11, 7, 2), (12, 6, 0)] as [(UInt32, UInt64, Int)] {
             var builder = demo { $0.complete($1, 2, from: start, to: start + 10) }
             builder.header.pid = pid
             builder.header.session = session
             builder.header.first_realtime_ns += UInt64(age)
-            FileManager.default.createFile(atPath: directory.appendingPathComponent("\(pid).trace").path, contents: Data(builder.bytes()))
+            directory.write("\(pid).trace", builder.bytes())
         }
         let ended = try run("tree", directory.path)
         #expect(ended.status == 0)
@@ -555,8 +516,7 @@ struct CommandTests {
             }
         }
         var builder = program(seed: 1, events: 500)
-        builder.header.leaf_cost = 20 * UInt32(TRACE_COST_PARTS)
-        builder.header.inside_cost = 8 * UInt32(TRACE_COST_PARTS)
+        builder.cost(leaf: 20, inside: 8)
         let costly = TemporaryFile(builder.bytes())
         let ended = try run(words(costly.path) + ["--correct"])
         #expect(ended.status == 0)
@@ -565,22 +525,17 @@ struct CommandTests {
         #expect(json.contains(command == "report" || command == "diff" ? "\"corrected_self_ns\": " : "\"self_cost_ns\": "))
         #expect(try !run(words(costly.path)).output.contains("corrected"))
         let unknown = try run(words(good.path) + ["--correct"])
-        #expect(unknown.status == 1)
-        #expect(unknown.output == "")
-        #expect(unknown.errors.contains("\(good.path) does not say what recording a call cost"))
-        #expect(unknown.errorLines.count == 1)
+        #expect(unknown.isRefusal(1, "\(good.path) does not say what recording a call cost"), "\(unknown)")
     }
 
     @Test func ofSeveralProcessesThoseThatAreNotCorrectedAreSaid() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = try TemporaryDirectory()
         for (pid, cost) in [(10, 20), (11, 0)] as [(UInt32, UInt32)] {
             var builder = demo { $0.complete($1, 2, from: start, to: start + 100) }
             builder.header.pid = pid
             builder.header.session = 7
-            builder.header.leaf_cost = cost * UInt32(TRACE_COST_PARTS)
-            try Data(builder.bytes()).write(to: directory.appendingPathComponent("\(pid).trace"))
+            builder.cost(leaf: cost)
+            directory.write("\(pid).trace", builder.bytes())
         }
         for words in [["tree", directory.path], ["tree", directory.path, "--by", "run"], ["callers", directory.path, "a"]] {
             let ended = try run(words + ["--correct"])
@@ -594,12 +549,11 @@ struct CommandTests {
 
     @Test func aDifferenceIsCorrectedOnBothSidesOrNotAtAll() throws {
         var builder = program(seed: 1, events: 500)
-        builder.header.leaf_cost = 20 * UInt32(TRACE_COST_PARTS)
+        builder.cost(leaf: 20)
         let costly = TemporaryFile(builder.bytes())
         for sides in [[good.path, costly.path], [costly.path, good.path]] {
             let ended = try run(["diff", "--correct"] + sides)
-            #expect(ended.status == 1)
-            #expect(ended.output == "")
+            #expect(ended.status == 1 && ended.output == "")
             #expect(ended.errors.contains("\(good.path) does not say what recording a call cost"))
         }
         let page = try run(["diff", "--correct", costly.path, costly.path, "--html", costly.path + ".html"])
@@ -609,9 +563,9 @@ struct CommandTests {
     }
 
     @Test func callersOfBothDirectionsAreTreesInJSON() throws {
-        let object = try JSONSerialization.jsonObject(with: Data(run("callers", good.path, "a", "--json").output.utf8)) as? [String: Any]
+        let object = try jsonObject(of: "callers", good.path, "a", "--json")
         for direction in ["callers", "calls"] {
-            let tree = object?[direction] as? [String: Any]
+            let tree = object[direction] as? [String: Any]
             #expect((tree?["nodes"] as? [Any])?.isEmpty == false, "\(direction)")
             #expect((tree?["functions"] as? [Any])?.isEmpty == false, "\(direction)")
         }
@@ -653,12 +607,9 @@ struct CommandTests {
     }
 
     @Test func withoutAFileTheNewestTraceOfTheDirectoryIsReported() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = try TemporaryDirectory()
         #expect(try run("report", in: directory.path).status == 1)
-        let file = directory.appendingPathComponent("a.trace").path
-        FileManager.default.createFile(atPath: file, contents: try Data(contentsOf: URL(fileURLWithPath: good.path)))
+        directory.write("a.trace", good.bytes)
         let ended = try run("report", in: directory.path)
         #expect(ended.status == 0)
         #expect(ended.errors == "tracer: reading a.trace\n")

@@ -177,10 +177,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     }
 
     @Test func aStoredFrameOfAnImpossibleFunctionKeepsItsPlace() throws {
-        var builder = demo { _, _ in }
-        builder.setFrames(0, [trace_open_frame(enter_ticks: start, function: .max, flags: 0)])
-        builder.complete(0, 1, from: start + 10, to: start + 20)
-        let loaded = try Loaded(builder.bytes())
+        let loaded = try Loaded([.inherit(.max, 0), .call(1, 10, 20)])
         #expect(loaded["?#0"]?.selfTime == 10)
         #expect(try loaded.lines() == ["?#0 20 open inherited", " main 10"])
     }
@@ -201,13 +198,8 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     /// The same mutations in every run, so that a failure can be repeated: the seed is in its message.
     @Test func mutatedFilesNeverStopTheReader() {
         let original = Self.small.bytes()
-        var random: UInt64 = 0x9e37_79b9_7f4a_7c15
-        func next(_ bound: Int) -> Int {
-            random ^= random << 13
-            random ^= random >> 7
-            random ^= random << 17
-            return Int(random % UInt64(bound))
-        }
+        var random = Xorshift(seed: 0x9e37_79b9_7f4a_7c15)
+        func next(_ bound: Int) -> Int { random.below(bound) }
         let interesting = original.indices.filter { original[$0] != 0 }
         let file = TemporaryFile([])
         for _ in 0..<200 {

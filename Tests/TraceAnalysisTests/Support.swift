@@ -37,6 +37,8 @@ final class TemporaryFile {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
+    var bytes: [UInt8] { Array(FileManager.default.contents(atPath: path) ?? Data()) }
+
     func write(_ bytes: some Collection<UInt8>) { FileManager.default.createFile(atPath: path, contents: Data(bytes)) }
 }
 
@@ -112,13 +114,8 @@ func program(
 ) -> TraceBuilder {
     demo { builder, thread in
         builder.limit(thread, words: wordsPerChunk, frames: framesPerChunk, areUnsettled: areUnsettled)
-        var random = seed | 1
-        func next(_ bound: UInt64) -> UInt64 {
-            random ^= random << 13
-            random ^= random >> 7
-            random ^= random << 17
-            return random % bound
-        }
+        var random = Xorshift(seed: seed | 1)
+        func next(_ bound: UInt64) -> UInt64 { random.next() % bound }
         var clock = start
         var open: [UInt32] = []
         for _ in 0..<events {

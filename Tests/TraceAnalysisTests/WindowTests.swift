@@ -178,17 +178,11 @@ import TraceTesting
     }
 
     @Test func aWindowOfADamagedFileIsRead() throws {
-        var random: UInt64 = 7
-        func next(_ bound: Int) -> Int {
-            random ^= random << 13
-            random ^= random >> 7
-            random ^= random << 17
-            return Int(random % UInt64(bound))
-        }
+        var random = Xorshift(seed: 7)
         let good = program(seed: 5, events: 300, wordsPerChunk: 30).bytes()
         for _ in 0..<60 {
             var bytes = good
-            for _ in 0..<1 + next(40) { bytes[4096 + next(bytes.count - 4096)] = UInt8(next(256)) }
+            for _ in 0..<1 + random.below(40) { bytes[4096 + random.below(bytes.count - 4096)] = UInt8(random.below(256)) }
             let loaded = try Loaded(bytes)
             let window = TimeWindow([start + 2000..<start + 5000, start + 20_000..<start + 20_001, start + 25_000..<UInt64.max])
             let part = loaded.trace.narrowed(to: window)

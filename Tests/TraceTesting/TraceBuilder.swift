@@ -91,10 +91,12 @@ public struct TraceBuilder: Sendable {
         self.record(TRACE_RECORD_FUNCTIONS, record, offsets.flatMap { offset in withUnsafeBytes(of: offset) { Array($0) } })
     }
 
-    /// Adds a clock sample, as the agent does on either side of a change of the clock's rate.
-    public mutating func clock(_ ticks: UInt64) {
-        let sample = trace_clock_sample(ticks: ticks, monotonic_ns: monotonic?(ticks) ?? 0)
-        self.record(TRACE_RECORD_CLOCK, trace_clock_record(record: trace_record(), sample: sample), [])
+    /// Adds clock samples, as the agent does on either side of a change of the clock's rate.
+    public mutating func clocks(_ moments: UInt64...) {
+        for ticks in moments {
+            let sample = trace_clock_sample(ticks: ticks, monotonic_ns: monotonic?(ticks) ?? 0)
+            self.record(TRACE_RECORD_CLOCK, trace_clock_record(record: trace_record(), sample: sample), [])
+        }
     }
 
     /// - Parameters:
