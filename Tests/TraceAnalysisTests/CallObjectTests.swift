@@ -6,7 +6,7 @@ import TraceTesting
 
 /// Objects that calls wait for (ARGUMENT), as replay and dump get them.
 @Suite struct CallObjectTests {
-    private func traced(wordsPerChunk: Int = 1 << 12, _ steps: [TraceBuilder.Step]) throws -> Loaded {
+    private func traced(wordsPerChunk: Int = 1 << 12, _ steps: [Step]) throws -> Loaded {
         var builder = TraceBuilder()
         builder.module(0, "/usr/lib/libdemo.so.1")
         builder.function(1, "main")

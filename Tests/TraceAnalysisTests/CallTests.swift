@@ -22,7 +22,7 @@ import TraceTesting
     }
 
     @Test func selfTimesSumToTheOutermostCall() throws {
-        let inner = (0..<100).map { index -> TraceBuilder.Step in
+        let inner = (0..<100).map { index -> Step in
             .call(2, index * 100 + 10, index * 100 + 90, [.call(UInt32(3 + index % 2), index * 100 + 20, index * 100 + 40)])
         }
         let loaded = try Loaded([.call(1, 0, 10_000, inner)])
@@ -81,7 +81,7 @@ import TraceTesting
     }
 
     @Test func aFrameDeepInAPileOfParkedCoroutinesIsFound() throws {
-        let parked = (0..<2000).map { TraceBuilder.Step.enter(2, $0 * 10) }
+        let parked = (0..<2000).map { Step.enter(2, $0 * 10) }
         let loaded = try Loaded(parked + [.resume(7000, 100_000), .bareExit(2, 100_000)])
         #expect(loaded.summary.migrations == 0)
         #expect(loaded["a"]?.timedCalls == 2000)

@@ -28,11 +28,11 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     return try withExtendedLifetime(file) { CallTree(try TraceFile(path: file.path), workers: workers) }
 }
 
-func tree(_ steps: [TraceBuilder.Step]) throws -> CallTree { try tree(demo(steps)) }
+func tree(_ steps: [Step]) throws -> CallTree { try tree(demo(steps)) }
 
 @Suite struct CallTreeTests {
     /// a, which calls b (20 of its 50), three times; then b, which takes 5.
-    private let aThriceAndB: [TraceBuilder.Step] = [
+    private let aThriceAndB: [Step] = [
         .call(2, 100, 150, [.call(3, 110, 130)]), .call(2, 200, 250, [.call(3, 210, 230)]), .call(2, 300, 350, [.call(3, 310, 330)]),
         .call(3, 500, 505),
     ]
@@ -160,7 +160,7 @@ func tree(_ steps: [TraceBuilder.Step]) throws -> CallTree { try tree(demo(steps
     }
 
     /// These functions one after the other, each of which calls main.
-    private func aroundMain(_ functions: ClosedRange<Int>) -> [TraceBuilder.Step] {
+    private func aroundMain(_ functions: ClosedRange<Int>) -> [Step] {
         functions.map { .call(UInt32($0), $0 * 100, $0 * 100 + 50, [.call(1, $0 * 100 + 10, $0 * 100 + 30)]) }
     }
 

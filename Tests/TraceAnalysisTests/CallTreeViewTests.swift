@@ -77,13 +77,13 @@ private func sample() throws -> CallTree {
     }
 
     @Test func aLeafCalledVeryOftenIsNamedWithItsCaller() throws {
-        let leaves = (1...20_000).map { TraceBuilder.Step.call(3, $0 * 10, $0 * 10 + 2) }
+        let leaves = (1...20_000).map { Step.call(3, $0 * 10, $0 * 10 + 2) }
         let tree = try tree([.call(1, 0, 500_000, leaves + [.call(4, 300_000, 400_000)])])
         #expect(tree.hotLeaves().map { $0.text } == ["20,000 calls of b from main: 40.000 us"])
     }
 
     @Test func theTextShowsSharesFoldsRecursionAndSumsUpTheRest() throws {
-        let levels = (0..<5).map { TraceBuilder.Step.enter(2, $0) } + (900_000..<900_005).map { TraceBuilder.Step.exit(2, $0) }
+        let levels = (0..<5).map { Step.enter(2, $0) } + (900_000..<900_005).map { Step.exit(2, $0) }
         let tree = try tree([.call(1, 0, 1_000_000, levels + [.call(3, 950_000, 965_000), .call(4, 970_000, 985_000)])])
         var text: [String] = []
         tree.lines(tree.roots[0], .init(least: 0.02), plain) { text.append($0) }
@@ -99,7 +99,7 @@ private func sample() throws -> CallTree {
 @Suite struct RecursionTests {
     /// main calls these, each from the one before, 10 ticks apart.
     private func text(_ functions: [UInt32]) throws -> [String] {
-        let steps = functions.enumerated().reversed().reduce([] as [TraceBuilder.Step]) { inner, function in
+        let steps = functions.enumerated().reversed().reduce([] as [Step]) { inner, function in
             [.call(function.element, function.offset * 10, 10_000 - function.offset * 10, inner)]
         }
         let tree = try tree([.call(1, 0, 10_000, steps)])
@@ -131,7 +131,7 @@ private func sample() throws -> CallTree {
         builder.function(1, "main")
         builder.function(2, name, address: address)
         builder.function(3, "common")
-        let works = stride(from: 0, to: calls * 1000, by: 1000).map { at -> TraceBuilder.Step in
+        let works = stride(from: 0, to: calls * 1000, by: 1000).map { at -> Step in
             .call(2, at + 10, at + 15 + length, [.call(3, at + 20, at + 25)])
         }
         builder.steps(builder.thread(), [.call(1, 0, 1_000_000, works)])

@@ -213,7 +213,7 @@ struct CommandTests {
     }
 
     @Test func aPageSaysWhatItsTimelineDoesNotDraw() throws {
-        let short = (0..<30).map { TraceBuilder.Step.call(3, 10_000_000 + $0 * 9, 10_000_001 + $0 * 9) }
+        let short = (0..<30).map { Step.call(3, 10_000_000 + $0 * 9, 10_000_001 + $0 * 9) }
         let file = TemporaryFile(demo([.call(2, 0, 10_000_000)] + short).bytes())
         #expect(try run("view", file.path, "-o", "-").output.contains("timeline: 30 short calls drawn as bands, not one by one"))
     }
@@ -290,7 +290,7 @@ struct CommandTests {
     }
 
     @Test func aReplayShowsWhatRanInAWindowWithTheCallsAroundIt() throws {
-        let calls = (0..<10).map { TraceBuilder.Step.call(2, $0 * 1000 + 100, $0 * 1000 + 200) }
+        let calls = (0..<10).map { Step.call(2, $0 * 1000 + 100, $0 * 1000 + 200) }
         let file = TemporaryFile(demo([.call(1, 0, 10_000, calls)]).bytes())
         func lines(_ arguments: String...) throws -> Int {
             try run(["replay", file.path] + arguments).output.split(separator: "\n").count
@@ -316,7 +316,7 @@ struct CommandTests {
 
     /// main from 0 to 10 us, a ten times, of 100, 200 ... ns.
     private func growing() -> TemporaryFile {
-        let calls = (0..<10).map { TraceBuilder.Step.call(2, $0 * 1000, $0 * 1000 + ($0 + 1) * 50) }
+        let calls = (0..<10).map { Step.call(2, $0 * 1000, $0 * 1000 + ($0 + 1) * 50) }
         return TemporaryFile(demo([.call(1, 0, 10_000, calls)]).bytes())
     }
 

@@ -9,7 +9,7 @@ import TraceTesting
 @Suite struct CorrectedTimeTests {
     /// main calls a for a long time 1,000 times, and b for hardly any 1,000 times. Recording costs 40, 20 of it inside.
     private func loaded(error: UInt32) throws -> Loaded {
-        let calls = stride(from: 0, to: 2_000_000, by: 2000).flatMap { at -> [TraceBuilder.Step] in
+        let calls = stride(from: 0, to: 2_000_000, by: 2000).flatMap { at -> [Step] in
             [.call(2, at, at + 1020), .call(3, at + 1100, at + 1122)]
         }
         var builder = demo([.call(1, 0, 2_000_000, calls)])

@@ -25,7 +25,7 @@ import TraceTesting
     }
 
     /// A thread that has run for 100 when its first call begins, at 500.
-    private func threads(_ steps: [TraceBuilder.Step]) throws -> [ThreadSummary] {
+    private func threads(_ steps: [Step]) throws -> [ThreadSummary] {
         var builder = demo([.call(2, 0, 1000)])
         let thread = builder.thread()
         builder.threadBegin(thread, tid: 4712, at: start + 500, cpuTime: 100)

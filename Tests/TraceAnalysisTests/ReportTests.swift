@@ -98,8 +98,8 @@ import TraceTesting
     }
 
     @Test func aWideTableHasPercentilesAndMarksWhatTheAverageHides() throws {
-        let short = (0..<99).map { TraceBuilder.Step.call(2, $0 * 100, $0 * 100 + 60) }
-        let others = (700..<800).map { TraceBuilder.Step.call(3, $0 * 100, $0 * 100 + 60) }
+        let short = (0..<99).map { Step.call(2, $0 * 100, $0 * 100 + 60) }
+        let others = (700..<800).map { Step.call(3, $0 * 100, $0 * 100 + 60) }
         let loaded = try Loaded(short + [.call(2, 10_000, 60_000)] + others)
         let wide = loaded.run.table(by: .median, top: 0, width: 120, style: plain)
         #expect(wide.contains("p50") && wide.contains("p99"))

@@ -6,6 +6,8 @@ import TraceAnalysis
 import TraceFormat
 import TraceTesting
 
+typealias Step = TraceBuilder.Step
+
 let plain = TextStyle(isColoured: false)
 
 func jsonObject(_ text: some StringProtocol) throws -> [String: Any] {
@@ -55,7 +57,7 @@ struct Loaded {
     }
 
     /// The demo whose thread does this.
-    init(_ steps: [TraceBuilder.Step], workers: Int = 1) throws { try self.init(demo(steps).bytes(), workers: workers) }
+    init(_ steps: [Step], workers: Int = 1) throws { try self.init(demo(steps).bytes(), workers: workers) }
 
     subscript(_ name: String) -> FunctionSummary? { summary.functions.first { $0.name == name } }
 
@@ -99,7 +101,7 @@ func demo(_ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
     return builder
 }
 
-func demo(isRing: Bool = false, _ steps: [TraceBuilder.Step]) -> TraceBuilder {
+func demo(isRing: Bool = false, _ steps: [Step]) -> TraceBuilder {
     demo { builder, thread in
         if isRing { builder.header.mode = UInt32(TRACE_MODE_RING) }
         builder.steps(thread, steps)

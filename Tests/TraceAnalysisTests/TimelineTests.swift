@@ -49,7 +49,7 @@ private func lines(_ trace: TraceFile, workers: Int = 2) throws -> [UInt32: [Str
     return lines.ofThread
 }
 
-private func lines(_ steps: [TraceBuilder.Step]) throws -> [String] { try lines(Loaded(steps).trace)[0] ?? [] }
+private func lines(_ steps: [Step]) throws -> [String] { try lines(Loaded(steps).trace)[0] ?? [] }
 
 struct TimelineTests {
     @Test func callsBeginAndEndAndLeavesAreOne() throws {

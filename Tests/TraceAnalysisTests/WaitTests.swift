@@ -8,10 +8,19 @@ import TraceTesting
 private let runs = TRACE_SWITCH_IN, waits = TRACE_SWITCH_WAITS, preempted = TRACE_SWITCH_PREEMPTED
 private let mutex: UInt64 = 0x559c_0010
 
-/// Two threads, 4711 and 4712, of a program that locks, and `names` of further functions from 20 on.
-private func machine(kernel: Bool = true, _ names: [String] = [], _ body: (inout TraceBuilder, _ main: Int, _ other: Int) -> Void)
-    -> TraceBuilder
-{
+extension TraceBuilder {
+    /// Adds switches of a thread that loses its CPU and gets one again.
+    fileprivate mutating func off(_ times: [(from: UInt64, to: UInt64)], _ tid: UInt32 = 4711, _ kind: Int = waits) {
+        for time in times { switches([(start + time.from, tid, kind), (start + time.to, tid, runs)]) }
+    }
+}
+
+/// Two threads, 4711 and 4712, of a program that locks, and `names` of further functions from 20 on. The main thread waits when it is
+/// `off` its CPU.
+private func machine(
+    kernel: Bool = true, _ names: [String] = [], main: [Step] = [], other: [Step] = [],
+    off: [(from: UInt64, to: UInt64)] = [], _ body: (inout TraceBuilder, _ main: Int, _ other: Int) -> Void = { _, _, _ in }
+) -> TraceBuilder {
     var builder = TraceBuilder()
     builder.header.session = 1
     builder.module(0, "/usr/lib/libdemo.so.1")
@@ -21,8 +30,11 @@ private func machine(kernel: Bool = true, _ names: [String] = [], _ body: (inout
         (19, "sem_post"),
     ]
     for (id, name) in functions + names.enumerated().map({ (UInt32(20 + $0.offset), $0.element) }) { builder.function(id, name) }
-    let main = builder.thread("main"), other = builder.thread("settings")
-    body(&builder, main, other)
+    let mainThread = builder.thread("main"), otherThread = builder.thread("settings")
+    builder.steps(otherThread, other)
+    builder.steps(mainThread, main)
+    builder.off(off)
+    body(&builder, mainThread, otherThread)
     if kernel { builder.kernel(from: start, until: start + 20_000_000) }
     return builder
 }
@@ -40,31 +52,27 @@ private func searches(_ builders: [TraceBuilder]) throws -> [WaitSearch] {
     }
 }
 
-/// Thread 4712 has the lock in parse from 1,000 on, and lets go of it at 5,000; thread 4711 wants it at 2,000.
-private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, _ in }) -> TraceBuilder {
-    machine { builder, main, other in
-        builder.enter(other, 2, at: start + 500)
-        builder.complete(other, 10, from: start + 950, to: start + 1000, object: mutex)
-        builder.enter(main, 1, at: start + 600)
-        builder.enter(main, 10, at: start + 2000, object: mutex)
-        body(&builder, main, other)
-        builder.complete(other, 11, from: start + 5000, to: start + 5100, object: mutex)
-        builder.exit(other, 2, at: start + 9000)
-        builder.exit(main, 10, at: start + 5300)
-        builder.complete(main, 11, from: start + 5400, to: start + 5500, object: mutex)
-        builder.exit(main, 1, at: start + 9900)
-        builder.switches([(start + 2100, 4711, waits), (start + 5200, 4711, runs)])
-    }
+/// Thread 4712 has the lock in parse from 1,000 on, and lets go of it at 5,000; thread 4711 wants it at 2,000. What they do meanwhile
+/// may be added.
+private func contended(
+    main: [Step] = [], other: [Step] = [], _ body: (inout TraceBuilder) -> Void = { _ in }
+) -> TraceBuilder {
+    let waiting: [Step] = [.enter(1, 600), .enter(10, 2000, object: mutex)]
+    let before: [Step] = [.call(10, 950, 1000, object: mutex)], after: [Step] = [.call(11, 5000, 5100, object: mutex)]
+    return machine(
+        main: waiting + main + [.exit(10, 5300), .call(11, 5400, 5500, object: mutex), .exit(1, 9900)],
+        other: [.call(2, 500, 9000, before + other + after)], off: [(2100, 5200)]
+    ) { builder, _, _ in body(&builder) }
+}
+
+extension Wait {
+    /// The function by which another process ended it, and how long after that the thread ran.
+    fileprivate var otherWaker: String? { otherProcess.map { "\($0.function ?? "-") \($0.late.count)" } }
 }
 
 @Suite struct WaitTests {
     @Test func whatACallWasOpenForWhenRecordingStoppedIsNotWhatIsWaitedForLater() throws {
-        var builder = machine { builder, main, _ in
-            builder.enter(main, 16, at: start + 600)
-            builder.switches([
-                (start + 700, 4711, waits), (start + 900, 4711, runs), (start + 60_000, 4711, waits), (start + 70_000, 4711, runs),
-            ])
-        }
+        var builder = machine(main: [.enter(16, 600)], off: [(700, 900), (60_000, 70_000)])
         builder.header.state = UInt32(TRACE_STOPPED)
         builder.header.stopped_ticks = start + 1000
         let found = try search(builder)
@@ -75,7 +83,14 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     /// All functions of libc.so.6 are recorded: a mutex waits in `__lll_lock_wait`, waitpid in wait4.
     @Test(arguments: [1, 3]) func aCallThatWaitsInAnotherOfItsLibraryIsTheOneThatTells(workers: Int) throws {
         let found = try search(
-            machine { builder, main, _ in
+            machine(
+                main: [
+                    .call(30, 600, 1700, [.call(31, 610, 1610)], object: mutex),
+                    .call(32, 2600, 3700, [.call(33, 2610, 3610, object: 77)], object: 77),
+                    .call(34, 4600, 5700, [.call(35, 4610, 5610)]), // what is done once is the program's, and not recorded
+                    .call(36, 6600, 7700, [.call(37, 6610, 7610)]), // in a signal handler
+                ], off: [(620, 1600), (2620, 3600), (4620, 5600), (6620, 7600)]
+            ) { builder, _, _ in
                 builder.module(1, "/usr/lib/libc.so.6")
                 for (id, name) in [
                     (30, "pthread_mutex_lock"), (31, "__lll_lock_wait"), (32, "waitpid"), (33, "wait4"), (34, "pthread_once"),
@@ -83,26 +98,6 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 ] {
                     builder.function(UInt32(id), name, module: 1)
                 }
-                builder.enter(main, 30, at: start + 600, object: mutex)
-                builder.enter(main, 31, at: start + 610)
-                builder.exit(main, 31, at: start + 1610)
-                builder.exit(main, 30, at: start + 1700)
-                builder.enter(main, 32, at: start + 2600, object: 77)
-                builder.enter(main, 33, at: start + 2610, object: 77)
-                builder.exit(main, 33, at: start + 3610)
-                builder.exit(main, 32, at: start + 3700)
-                builder.enter(main, 34, at: start + 4600) // what is done once is the program's, and not recorded
-                builder.enter(main, 35, at: start + 4610)
-                builder.exit(main, 35, at: start + 5610)
-                builder.exit(main, 34, at: start + 5700)
-                builder.enter(main, 36, at: start + 6600) // in a signal handler
-                builder.enter(main, 37, at: start + 6610)
-                builder.exit(main, 37, at: start + 7610)
-                builder.exit(main, 36, at: start + 7700)
-                builder.switches([
-                    (start + 620, 4711, waits), (start + 1600, 4711, runs), (start + 2620, 4711, waits), (start + 3600, 4711, runs),
-                    (start + 4620, 4711, waits), (start + 5600, 4711, runs), (start + 6620, 4711, waits), (start + 7600, 4711, runs),
-                ])
             }, workers: workers)
         #expect(found.waits.map { found.name($0.call.row) } == ["pthread_mutex_lock", "waitpid", "malloc", "epoll_wait"])
         #expect(found.waits.map { $0.kind } == [.lock, .child, .other, .pipe])
@@ -111,8 +106,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test(arguments: [1, 3]) func aWaitForALockHasItsHolderAndWhoWokeIt(workers: Int) throws {
         let found = try search(contended(), workers: workers)
-        #expect(found.waits.count == 1)
-        let wait = try #require(found.waits.first)
+        let wait = try #require(found.waits.count == 1 ? found.waits[0] : nil)
         #expect(wait.kind == .lock && wait.begin == start + 2100 && wait.duration == 3100 && wait.object == "0x559c0010")
         #expect(found.name(wait.call.row) == "pthread_mutex_lock" && found.name(wait.call.parent) == "main")
         let holder = try #require(wait.holder)
@@ -123,10 +117,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func chunksThatAreReadAloneTellTheSame() throws {
         let whole = try search(contended()).waits[0]
-        let parts = contended { builder, main, other in
-            builder.split(main)
-            builder.split(other)
-        }
+        let parts = contended(main: [.split], other: [.split])
         for workers in [1, 2, 4] {
             let wait = try #require(try search(parts, workers: workers).waits.first)
             #expect(wait.object == whole.object && wait.holder?.since == whole.holder?.since && wait.waker?.late == whole.waker?.late)
@@ -134,11 +125,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func whoHoldsAndWaitsItselfIsAChain() throws {
-        let builder = contended { builder, _, other in
-            builder.complete(other, 14, from: start + 2200, to: start + 4200)
-            builder.switches([
-                (start + 1100, 4712, preempted), (start + 2150, 4712, runs), (start + 2300, 4712, waits), (start + 4100, 4712, runs),
-            ])
+        let builder = contended(other: [.call(14, 2200, 4200)]) {
+            $0.off([(1100, 2150)], 4712, preempted)
+            $0.off([(2300, 4100)], 4712)
         }
         let found = try search(builder), index = try #require(found.waits.firstIndex { $0.kind == .lock })
         let chain = WaitChain(of: index, in: found)
@@ -150,14 +139,11 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     /// Each of the two threads holds what the other waits for.
     private func crossed(lets go: Bool) throws -> WaitChain {
-        let builder = machine { builder, main, other in
-            builder.complete(main, 10, from: start + 100, to: start + 200, object: 0xa0)
-            builder.complete(other, 10, from: start + 100, to: start + 200, object: 0xb0)
-            builder.enter(main, 10, at: start + 1000, object: 0xb0)
-            if go { builder.complete(other, 11, from: start + 1400, to: start + 1450, object: 0xb0) }
-            builder.enter(other, 10, at: start + 1500, object: 0xa0)
-            builder.switches([(start + 1100, 4711, waits), (start + 1600, 4712, waits)])
-        }
+        let released: [Step] = go ? [.call(11, 1400, 1450, object: 0xb0)] : []
+        let builder = machine(
+            main: [.call(10, 100, 200, object: 0xa0), .enter(10, 1000, object: 0xb0)],
+            other: [.call(10, 100, 200, object: 0xb0)] + released + [.enter(10, 1500, object: 0xa0)]
+        ) { builder, _, _ in builder.switches([(start + 1100, 4711, waits), (start + 1600, 4712, waits)]) }
         let found = try search(builder)
         return WaitChain(of: try #require(found.waits.indices.first { found.threads[found.waits[$0].thread].tid == 4711 }), in: found)
     }
@@ -169,11 +155,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func aPageThatWasNotInMemoryHasItsFileAndItsWait() throws {
-        let builder = machine { builder, main, _ in
-            builder.complete(main, 2, from: start + 1000, to: start + 9000)
+        let builder = machine(main: [.call(2, 1000, 9000)], off: [(2000, 5000)]) { builder, _, _ in
             builder.pageFault(4711, at: start + 5005, address: 0x5000_0123, "/usr/lib/libdemo.so.1", offset: 4096)
             builder.pageFault(4711, at: start + 6000, kind: TRACE_FAULT_MINOR)
-            builder.switches([(start + 2000, 4711, waits), (start + 5000, 4711, runs)])
         }
         let found = try search(builder), pages = found.pageWaits(Symbolizer())
         #expect(pages.count == 1 && pages[0].duration == 3000 && pages[0].offset == 4096 && pages[0].path == "/usr/lib/libdemo.so.1")
@@ -182,10 +166,8 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func aPageOfTheAgentsIsNoWaitOfTheProgram() throws {
-        let builder = machine { builder, main, _ in
-            builder.complete(main, 2, from: start + 1000, to: start + 9000)
+        let builder = machine(main: [.call(2, 1000, 9000)], off: [(2000, 5000)]) { builder, _, _ in
             builder.pageFault(4711, at: start + 5005, "/usr/lib/libtracer.so", offset: 4096)
-            builder.switches([(start + 2000, 4711, waits), (start + 5000, 4711, runs)])
         }
         let found = try search(builder)
         #expect(found.waits.isEmpty && found.agentsWaits == (1, 3000))
@@ -193,10 +175,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func minorFaultsAreCountedByFileAndAreNoWaits() throws {
-        let builder = machine { builder, main, other in
-            builder.complete(main, 2, from: start + 1000, to: start + 9000)
-            builder.complete(other, 2, from: start + 1000, to: start + 9000)
-            builder.switches([(start + 2000, 4711, waits), (start + 5000, 4711, runs)])
+        let builder = machine(main: [.call(2, 1000, 9000)], other: [.call(2, 1000, 9000)], off: [(2000, 5000)]) { builder, _, _ in
             for n in 0..<5 { builder.pageFault(4711, at: start + 6000 + UInt64(n), kind: TRACE_FAULT_MINOR, "/usr/lib/b.so", offset: 4096) }
             builder.pageFault(4712, at: start + 7000, kind: TRACE_FAULT_MINOR)
             builder.pageFault(4711, at: start + 7000, kind: TRACE_FAULT_MINOR, "/usr/lib/libtracer.so")
@@ -208,14 +187,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func wakeUpsWithinOneCallAreOneWait() throws {
-        let builder = machine { builder, main, other in
-            builder.enter(main, 12, at: start + 100, object: 0x77)
-            builder.complete(other, 13, from: start + 3000, to: start + 3100, object: 0x77)
-            builder.exit(main, 12, at: start + 4000)
-            builder.switches([
-                (start + 200, 4711, waits), (start + 1000, 4711, runs), (start + 1100, 4711, waits), (start + 3050, 4711, runs),
-            ])
-        }
+        let builder = machine(
+            main: [.enter(12, 100, object: 0x77), .exit(12, 4000)], other: [.call(13, 3000, 3100, object: 0x77)],
+            off: [(200, 1000), (1100, 3050)])
         let found = try search(builder)
         let wait = try #require(found.waits.first)
         #expect(found.waits.count == 1 && wait.kind == .condition && wait.count == 2 && wait.duration == 800 + 1950)
@@ -223,28 +197,21 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func whoWaitsForAConditionHoldsNothing() throws {
-        let builder = machine { builder, main, other in
-            builder.complete(other, 10, from: start + 100, to: start + 200, object: mutex)
-            builder.enter(other, 12, at: start + 300, object: 0x77)
-            builder.enter(main, 10, at: start + 1000, object: mutex)
-            builder.exit(main, 10, at: start + 2000)
-            builder.exit(other, 12, at: start + 8000)
-            builder.complete(other, 11, from: start + 9000, to: start + 9100, object: mutex)
-            builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
-        }
+        let builder = machine(
+            main: [.enter(10, 1000, object: mutex), .exit(10, 2000)],
+            other: [
+                .call(10, 100, 200, object: mutex), .enter(12, 300, object: 0x77), .exit(12, 8000), .call(11, 9000, 9100, object: mutex),
+            ], off: [(1100, 1900)])
         let wait = try #require(try search(builder).waits.first)
         #expect(wait.kind == .lock && wait.holder == nil && wait.waker == nil)
     }
 
     @Test func whoTriesIsAHolderOnlyWhenItLetsGo() throws {
         func holder(unlocks: Bool) throws -> Wait.Holder? {
-            let builder = machine { builder, main, other in
-                builder.complete(other, 17, from: start + 100, to: start + 200, object: mutex)
-                builder.enter(main, 10, at: start + 1000, object: mutex)
-                if unlocks { builder.complete(other, 11, from: start + 1500, to: start + 1600, object: mutex) }
-                builder.exit(main, 10, at: start + 2000)
-                builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
-            }
+            let unlock: [Step] = unlocks ? [.call(11, 1500, 1600, object: mutex)] : []
+            let builder = machine(
+                main: [.enter(10, 1000, object: mutex), .exit(10, 2000)], other: [.call(17, 100, 200, object: mutex)] + unlock,
+                off: [(1100, 1900)])
             return try #require(try search(builder).waits.first).holder
         }
         #expect(try holder(unlocks: true)?.since == start + 200)
@@ -252,25 +219,19 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func aSemaphoreIsHeldByWhoPostsItAgain() throws {
-        let builder = machine { builder, main, other in
-            builder.complete(other, 18, from: start + 100, to: start + 200, object: mutex)
-            builder.enter(main, 18, at: start + 1000, object: mutex)
-            builder.complete(other, 19, from: start + 1500, to: start + 1600, object: mutex)
-            builder.exit(main, 18, at: start + 2000)
-            builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
-        }
+        let builder = machine(
+            main: [.enter(18, 1000, object: mutex), .exit(18, 2000)],
+            other: [.call(18, 100, 200, object: mutex), .call(19, 1500, 1600, object: mutex)], off: [(1100, 1900)])
         let found = try search(builder), wait = try #require(found.waits.first)
         #expect(wait.kind == .condition && wait.holder?.since == start + 200 && wait.waker?.late == 400)
     }
 
     @Test func theThreadThatEndedIsWhomAJoinWaitedFor() throws {
-        let builder = machine { builder, main, other in
-            builder.complete(other, 2, from: start + 10, to: start + 20)
-            builder.enter(main, 15, at: start + 1000, object: 0x7f00)
-            builder.exit(main, 15, at: start + 3100)
+        let builder = machine(
+            main: [.enter(15, 1000, object: 0x7f00), .exit(15, 3100)], other: [.call(2, 10, 20)], off: [(1100, 3000)]
+        ) { builder, _, other in
             builder.threadEnd(other, at: start + 2900)
             builder.task(TRACE_TASK_ENDED, 4712, at: start + 3050)
-            builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
         }
         let found = try search(builder), wait = try #require(found.waits.first)
         #expect(wait.kind == .join && wait.waker.map { found.threads[$0.thread].tid } == 4712 && wait.waker?.late == 100)
@@ -278,19 +239,14 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     /// Thread 4711 waits by futex(2); 4712 and perhaps a third thread make the same call on the same word.
     @Test func whoCalledFutexOnTheSameWordWokeWhoWaitedForIt() throws {
-        func found(other: UInt64? = mutex, third: UInt64? = nil, thirdWaits: Bool = false) throws -> (Wait, tid: UInt32?) {
-            let builder = machine(["syscall"]) { builder, main, other_ in
-                let thirdThread = builder.thread("third")
-                builder.enter(main, 20, at: start + 1000, object: mutex)
-                if let third {
-                    builder.enter(thirdThread, 20, at: third, object: mutex)
-                    builder.exit(thirdThread, 20, at: start + (thirdWaits ? 9000 : 5150))
-                }
-                builder.complete(other_, 20, from: start + 5000, to: start + 5100, object: other)
-                builder.exit(main, 20, at: start + 5300)
-                var switches: [(UInt64, UInt32, Int)] = [(start + 1100, 4711, waits), (start + 5200, 4711, runs)]
-                if let third, thirdWaits { switches += [(third + 10, 4713, waits), (start + 8900, 4713, runs)] }
-                builder.switches(switches.sorted { $0.0 < $1.0 })
+        func found(other: UInt64? = mutex, third: Int? = nil, thirdWaits: Bool = false) throws -> (Wait, tid: UInt32?) {
+            let builder = machine(
+                ["syscall"], main: [.enter(20, 1000, object: mutex), .exit(20, 5300)], other: [.call(20, 5000, 5100, object: other)],
+                off: [(1100, 5200)]
+            ) { builder, _, _ in
+                guard let third else { return }
+                builder.steps(builder.thread("third"), [.enter(20, third, object: mutex), .exit(20, thirdWaits ? 9000 : 5150)])
+                if thirdWaits { builder.off([(UInt64(third) + 10, 8900)], 4713) }
             }
             let search = try search(builder)
             let wait = try #require(search.waits.first { search.threads[$0.thread].tid == 4711 })
@@ -302,20 +258,16 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         // Another system call of that thread, which has no argument in the trace.
         #expect(try found(other: nil).tid == nil)
         // With two candidates the waker is unknown, unless one of them waits itself.
-        #expect(try found(third: start + 4900).tid == nil)
-        #expect(try found(third: start + 4900, thirdWaits: true).tid == 4712)
-        #expect(try found(third: start + 5050, thirdWaits: true).tid == 4712)
+        #expect(try found(third: 4900).tid == nil)
+        #expect(try found(third: 4900, thirdWaits: true).tid == 4712)
+        #expect(try found(third: 5050, thirdWaits: true).tid == 4712)
     }
 
     @Test func aFutexIsForAConditionWhereTheCallThatMakesItIs() throws {
         func kind(in outer: String) throws -> WaitKind? {
-            let builder = machine(["syscall", outer]) { builder, main, _ in
-                builder.enter(main, 21, at: start + 900)
-                builder.enter(main, 20, at: start + 1000, object: mutex)
-                builder.exit(main, 20, at: start + 5300)
-                builder.exit(main, 21, at: start + 5400)
-                builder.switches([(start + 1100, 4711, waits), (start + 5200, 4711, runs)])
-            }
+            let builder = machine(
+                ["syscall", outer], main: [.enter(21, 900), .enter(20, 1000, object: mutex), .exit(20, 5300), .exit(21, 5400)],
+                off: [(1100, 5200)])
             return try search(builder).waits.first?.kind
         }
         #expect(try kind(in: "dispatch_group_wait") == .condition)
@@ -324,11 +276,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func aSystemCallByNumberIsAFutexOnlyWhereItHasAWord() throws {
-        let builder = machine(["syscall"]) { builder, main, _ in
-            builder.enter(main, 20, at: start + 1000)
-            builder.exit(main, 20, at: start + 5300)
-            builder.switches([(start + 1100, 4711, waits), (start + 5200, 4711, runs)])
-        }
+        let builder = machine(["syscall"], main: [.enter(20, 1000), .exit(20, 5300)], off: [(1100, 5200)])
         let wait = try #require(try search(builder).waits.first)
         #expect(wait.kind == .other && wait.object == nil && wait.waker == nil)
     }
@@ -352,18 +300,16 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     /// Both have ended when the join of one returns, which the call names by its pthread_t.
     @Test(arguments: [UInt64(0), 0x700]) func ofSeveralThreadsThatEndedAJoinWaitedForTheOneThatItNames(offset: UInt64) throws {
         func waker(pointers: [UInt64?]) throws -> UInt32? {
-            let builder = machine { builder, main, other in
-                let third = builder.thread("third")
-                for (thread, pointer) in zip([other, third], pointers) {
+            let builder = machine(
+                main: [.enter(15, 1000, object: 0x7f00_0000), .exit(15, 3100)], off: [(1100, 3000)]
+            ) { builder, _, other in
+                for (thread, pointer) in zip([other, builder.thread("third")], pointers) {
                     builder.threadBegin(thread, at: start + 5, pointer: pointer)
                     builder.complete(thread, 2, from: start + 10, to: start + 20)
                     builder.threadEnd(thread, at: start + 1500 + UInt64(thread))
                 }
-                builder.enter(main, 15, at: start + 1000, object: 0x7f00_0000)
-                builder.exit(main, 15, at: start + 3100)
                 builder.task(TRACE_TASK_ENDED, 4712, at: start + 2900)
                 builder.task(TRACE_TASK_ENDED, 4713, at: start + 2950)
-                builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
             }
             let found = try search(builder), wait = try #require(found.waits.first)
             #expect(wait.kind == .join)
@@ -391,15 +337,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             builder.task(TRACE_TASK_ENDED, pid, at: end)
             return try search(builder)
         }
-        let parent = machine(["waitpid", "wait"]) { builder, main, _ in
-            builder.enter(main, 20, at: start + 1000, object: 4720)
-            builder.exit(main, 20, at: start + 3100)
-            builder.enter(main, 21, at: start + 4000)
-            builder.exit(main, 21, at: start + 6100)
-            builder.switches([
-                (start + 1100, 4711, waits), (start + 3000, 4711, runs), (start + 4100, 4711, waits), (start + 6000, 4711, runs),
-            ])
-        }
+        let parent = machine(
+            ["waitpid", "wait"], main: [.enter(20, 1000, object: 4720), .exit(20, 3100), .enter(21, 4000), .exit(21, 6100)],
+            off: [(1100, 3000), (4100, 6000)])
         func children(_ others: [WaitSearch]) throws -> [Wait.OtherProcess?] {
             var all = [try search(parent)] + others
             WaitSearch.findWakers(&all)
@@ -419,27 +359,26 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     /// Thread 4711 reads descriptor 3 from 1,000 on, is looked at, and runs at 3,000; what else there is, `body` says.
     private func reader(_ object: String = "pipe:[9]", _ body: (inout TraceBuilder, Int) -> Void = { _, _ in }) -> TraceBuilder {
-        machine(["write", "close", "recv", "send"]) { builder, main, other in
-            builder.enter(main, 16, at: start + 1000, object: 3)
+        machine(
+            ["write", "close", "recv", "send"], main: [.enter(16, 1000, object: 3), .exit(16, 3100)], off: [(1100, 3000)]
+        ) { builder, _, other in
             body(&builder, other)
-            builder.exit(main, 16, at: start + 3100)
-            builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
             builder.foundWaiting(4711, at: start + 2000, systemCall: 0, (3, 0), kernelFunction: "pipe_read", object: object)
             builder.descriptor(3, at: start + 2001, access: TRACE_ACCESS_READ, object, peer: object.hasPrefix("s") ? "socket:[10]" : "")
         }
     }
 
-    /// Process 4720, which has called `function` of descriptor 5.
+    /// Process 4720, which has called functions with descriptors.
     private func peer(
         _ object: String = "pipe:[9]", access: Int = TRACE_ACCESS_WRITE, peer: String = "", endedAt end: UInt64? = nil,
-        calls: [(name: String, at: UInt64, descriptor: UInt64)]
+        calls: [(name: String, at: Int, descriptor: UInt64?)]
     ) throws -> WaitSearch {
         try search(feeder(object, access: access, peer: peer, endedAt: end, calls: calls))
     }
 
     private func feeder(
         _ object: String = "pipe:[9]", access: Int = TRACE_ACCESS_WRITE, peer: String = "", endedAt end: UInt64? = nil,
-        calls: [(name: String, at: UInt64, descriptor: UInt64)], isMeasuredBadly: Bool = false
+        calls: [(name: String, at: Int, descriptor: UInt64?)], isMeasuredBadly: Bool = false
     ) -> TraceBuilder {
         var builder = TraceBuilder(program: "/usr/bin/feeder", pid: 4720)
         if isMeasuredBadly {
@@ -447,19 +386,15 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             builder.monotonic = { $0 == start ? start : $0 &+ ($0 &- start) } // two nanoseconds a tick
         }
         builder.module(0, "/usr/lib/libdemo.so.1")
-        builder.function(1, "main")
-        for (id, name) in ["write", "close", "send", "read", "closedir", "fclose"].enumerated() { builder.function(UInt32(2 + id), name) }
-        let thread = builder.thread("feeder")
-        builder.enter(thread, 1, at: start + 10)
-        for call in calls {
-            let id = ["write": 2, "close": 3, "send": 4, "read": 5, "closedir": 6, "fclose": 7][call.name]!
-            builder.complete(
-                thread, UInt32(id), from: call.at, to: call.at + 20, object: call.descriptor == noArgument ? nil : call.descriptor)
+        let names = ["main", "write", "close", "send", "read", "closedir", "fclose"]
+        for (index, name) in names.enumerated() { builder.function(UInt32(1 + index), name) }
+        let steps = calls.map { call -> Step in
+            .call(UInt32(1 + names.firstIndex(of: call.name)!), call.at, call.at + 20, object: call.descriptor)
         }
-        builder.exit(thread, 1, at: start + (isMeasuredBadly ? 2_000_000 : 9000))
+        builder.steps(builder.thread("feeder"), [.call(1, 10, isMeasuredBadly ? 2_000_000 : 9000, steps)])
         builder.kernel(from: start, until: start + 20_000_000)
         builder.descriptor(5, at: start + 2002, access: access, object, peer: peer)
-        if let end { builder.task(TRACE_TASK_ENDED, 4720, at: end) }
+        if let end { builder.task(TRACE_TASK_ENDED, 4720, at: start + end) }
         return builder
     }
 
@@ -475,9 +410,8 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func whoWritesToAPipeWakesWhoReadsIt() throws {
         // The last before it ran; what is written to other descriptors, or was before it waited, is none of it.
-        let calls: [(String, UInt64, UInt64)] = [
-            ("write", start + 900, 5), ("write", start + 2500, 5), ("write", start + 2800, 6), ("read", start + 2900, 5),
-            ("write", start + 3500, 5),
+        let calls: [(String, Int, UInt64?)] = [
+            ("write", 900, 5), ("write", 2500, 5), ("write", 2800, 6), ("read", 2900, 5), ("write", 3500, 5),
         ]
         let wait = try connected(reader(), peer(calls: calls)).wait
         let waker = try #require(wait.otherProcess)
@@ -489,12 +423,12 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     /// The samples of a process that was killed may be close together, and its rate wrong: then a write seems to come after what it woke.
     @Test func aProcessHasTheRateThatWasMeasuredBest() throws {
-        let calls: [(String, UInt64, UInt64)] = [("write", start + 2500, 5)]
+        let calls: [(String, Int, UInt64?)] = [("write", 2500, 5)]
         var long = reader()
         long.header.boot = 1
         long.complete(0, 16, from: start + 19_000_000, to: start + 19_000_010, object: 3)
         let wait = try connected(searches([long, feeder(calls: calls, isMeasuredBadly: true)])).wait
-        #expect(wait.otherProcess?.function == "write" && wait.otherProcess?.late.count == 500)
+        #expect(wait.otherWaker == "write 500")
         // A process of another start of the machine may have had another rate.
         long.header.boot = 2
         #expect(try connected(searches([long, feeder(calls: calls, isMeasuredBadly: true)])).wait.otherProcess == nil)
@@ -512,7 +446,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func aSocketIsWrittenToAtTheOneItIsConnectedTo() throws {
-        let sent: [(String, UInt64, UInt64)] = [("send", start + 2500, 5)], both = TRACE_ACCESS_READ | TRACE_ACCESS_WRITE
+        let sent: [(String, Int, UInt64?)] = [("send", 2500, 5)], both = TRACE_ACCESS_READ | TRACE_ACCESS_WRITE
         let wait = try connected(reader("socket:[9]"), peer("socket:[10]", access: both, peer: "socket:[9]", calls: sent)).wait
         #expect(wait.otherProcess?.function == "send")
         // Another one, though it was written to as well.
@@ -521,35 +455,28 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func whoClosesOrEndsLetsAReaderGoOn() throws {
-        let closed = try connected(reader(), peer(calls: [("close", start + 2600, 5)])).wait
-        #expect(closed.otherProcess?.function == "close" && closed.otherProcess?.late.count == 400)
-        let ended = try connected(reader(), peer(endedAt: start + 2700, calls: [])).wait
+        #expect(try connected(reader(), peer(calls: [("close", 2600, 5)])).wait.otherWaker == "close 400")
+        let ended = try connected(reader(), peer(endedAt: 2700, calls: [])).wait
         #expect(ended.otherProcess?.function == nil && ended.otherProcess?.pid == 4720 && ended.otherProcess?.late.count == 300)
     }
 
     /// Descriptor 5 was another file before it was closed, and is again after it has been.
     @Test func whatADescriptorWasBeforeAndAfterItIsClosedIsAnotherMatter() throws {
-        let before = try connected(reader(), peer(calls: [("write", start + 1500, 5), ("close", start + 1600, 5)])).wait
-        #expect(before.otherProcess == nil)
-        let after = try connected(reader(), peer(calls: [("close", start + 2500, 5), ("write", start + 2700, 5)])).wait
-        #expect(after.otherProcess?.function == "close")
+        #expect(try connected(reader(), peer(calls: [("write", 1500, 5), ("close", 1600, 5)])).wait.otherProcess == nil)
+        #expect(try connected(reader(), peer(calls: [("close", 2500, 5), ("write", 2700, 5)])).wait.otherProcess?.function == "close")
     }
 
     /// The trace does not record which descriptor fclose closes; a directory's is no pipe.
     @Test func whatMayHaveClosedADescriptorIsNotSaidToHave() throws {
-        let closed = try connected(reader(), peer(calls: [("fclose", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
+        let closed = try connected(reader(), peer(calls: [("fclose", 2500, nil), ("write", 2700, 5)])).wait
         #expect(closed.otherProcess == nil && closed.peers.map { $0.pid } == [4720])
-        let listed = try connected(reader(), peer(calls: [("closedir", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
-        #expect(listed.otherProcess?.function == "write" && listed.otherProcess?.late.count == 300)
+        #expect(try connected(reader(), peer(calls: [("closedir", 2500, nil), ("write", 2700, 5)])).wait.otherWaker == "write 300")
     }
 
     /// Thread 4711 waits for descriptors 3 and 7 from 1,000 on, and runs at 3,000.
     private func poller(_ body: (inout TraceBuilder, Int) -> Void = { _, _ in }) -> TraceBuilder {
-        machine(["poll", "write"]) { builder, main, other in
-            builder.enter(main, 20, at: start + 1000)
+        machine(["poll", "write"], main: [.enter(20, 1000), .exit(20, 3100)], off: [(1100, 3000)]) { builder, _, other in
             body(&builder, other)
-            builder.exit(main, 20, at: start + 3100)
-            builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
             for (number, object) in [(1, "pipe:[7]"), (3, "pipe:[8]")] { // found in an earlier wait
                 builder.polled(4711, Int32(number), at: start + 900, access: TRACE_ACCESS_READ, object)
             }
@@ -560,22 +487,22 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func whoWritesToOneOfWhatIsPolledWakesWhoPolls() throws {
-        let wait = try connected(poller(), peer(calls: [("write", start + 2500, 5)])).wait
-        #expect(wait.object == "pipe:[9]" && wait.otherProcess?.function == "write" && wait.otherProcess?.late.count == 500)
-        let earlier = try connected(poller(), peer("pipe:[8]", calls: [("write", start + 2500, 5)])).wait
+        let wait = try connected(poller(), peer(calls: [("write", 2500, 5)])).wait
+        #expect(wait.object == "pipe:[9]" && wait.otherWaker == "write 500")
+        let earlier = try connected(poller(), peer("pipe:[8]", calls: [("write", 2500, 5)])).wait
         #expect(earlier.otherProcess == nil && earlier.object == nil)
         // The other way round.
-        let read = try connected(poller(), peer(access: TRACE_ACCESS_READ, calls: [("read", start + 2500, 5)])).wait
+        let read = try connected(poller(), peer(access: TRACE_ACCESS_READ, calls: [("read", 2500, 5)])).wait
         #expect(read.otherProcess == nil && read.peers.isEmpty)
     }
 
     @Test func anEventfdIsWrittenToByTheSameDescriptor() throws {
         let (wait, search) = try connected(
             poller { builder, other in builder.complete(other, 21, from: start + 2400, to: start + 2450, object: 7) },
-            peer(calls: [("write", start + 2300, 5)]))
+            peer(calls: [("write", 2300, 5)]))
         #expect(wait.object == "eventfd, descriptor 7" && wait.waker.map { search.threads[$0.thread].tid } == 4712)
         // An eventfd of another process is another one.
-        #expect(try connected(poller(), peer("anon_inode:[eventfd]", calls: [("write", start + 2500, 7)])).wait.otherProcess == nil)
+        #expect(try connected(poller(), peer("anon_inode:[eventfd]", calls: [("write", 2500, 7)])).wait.otherProcess == nil)
     }
 
     @Test func whoCouldHaveWrittenIsToldWhereNobodyIsKnownToHave() throws {
@@ -586,10 +513,10 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     @Test(arguments: [(Int32(0), Int32(10), Optional("nice 10")), (0, 0, nil), (0, -5, nil), (5, 0, "idle")])
     func whoHoldsAndComesAfterWhoWaitsIsPriorityInversion(policy: Int32, nice: Int32, holder: String?) throws {
         let found = try search(
-            contended { builder, _, _ in
-                builder.switches([(start + 2500, 4712, preempted), (start + 4000, 4712, runs)])
-                builder.priority(4711, at: start + 3000)
-                builder.priority(4712, at: start + 3001, policy: policy, nice: nice)
+            contended {
+                $0.off([(2500, 4000)], 4712, preempted)
+                $0.priority(4711, at: start + 3000)
+                $0.priority(4712, at: start + 3001, policy: policy, nice: nice)
             })
         let chain = WaitChain(of: 0, in: found)
         #expect(chain.preempted == 1500 && chain.inversion?.holder.text == holder)
@@ -598,10 +525,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {
         func wait(_ object: String, kernelFunction: String = "", systemCall: Int32 = 0) throws -> Wait {
-            let builder = machine { builder, main, _ in
-                builder.enter(main, 16, at: start + 1000, object: 5)
-                builder.exit(main, 16, at: start + 13_000_100)
-                builder.switches([(start + 1100, 4711, waits), (start + 13_000_000, 4711, runs)])
+            let builder = machine(
+                main: [.enter(16, 1000, object: 5), .exit(16, 13_000_100)], off: [(1100, 13_000_000)]
+            ) { builder, _, _ in
                 if !object.isEmpty || systemCall != 0 {
                     builder.foundWaiting(
                         4711, at: start + 11_000_000, systemCall: systemCall, (5, 0), kernelFunction: kernelFunction, object: object)
@@ -627,7 +553,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 for (at, function, descriptor) in calls {
                     let isLong = at == 100_000, end = at + (isLong ? 12_000_000 : function == 16 ? 2000 : 10)
                     builder.complete(main, function, from: start + at, to: start + end, object: descriptor)
-                    if function == 16 { builder.switches([(start + at + 10, 4711, waits), (start + end - 10, 4711, runs)]) }
+                    if function == 16 { builder.off([(at + 10, end - 10)]) }
                 }
                 builder.foundWaiting(
                     4711, at: start + 11_000_000, systemCall: 0, (5, 0), kernelFunction: "folio_wait_bit_common", object: "/x/data")
@@ -647,14 +573,11 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func withoutACallTheSystemCallOrThePageTells() throws {
-        let builder = machine { builder, main, _ in
-            builder.enter(main, 2, at: start + 1000)
-            builder.exit(main, 2, at: start + 19_000_000)
-            builder.switches([
-                (start + 1000, 4711, waits), (start + 11_001_000, 4711, runs), (start + 12_000_000, 4711, waits),
-                (start + 12_001_000, 4711, runs), (start + 13_000_000, 4711, preempted), (start + 13_001_000, 4711, runs),
-                (start + 14_000_000, 4711, waits), (start + 14_000_500, 4711, runs),
-            ])
+        let builder = machine(
+            main: [.enter(2, 1000), .exit(2, 19_000_000)],
+            off: [(1000, 11_001_000), (12_000_000, 12_001_000), (14_000_000, 14_000_500)]
+        ) { builder, _, _ in
+            builder.off([(13_000_000, 13_001_000)], 4711, preempted)
             builder.foundWaiting(4711, at: start + 10_000_000, systemCall: 202, (0x99, 0), kernelFunction: "futex_wait_queue")
             builder.foundWaiting(4711, at: start + 14_000_100, systemCall: 202)
             builder.pageFault(4711, at: start + 12_001_005, address: 0x5000, "/usr/lib/a.so", offset: 4096)
@@ -670,11 +593,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func withoutSwitchesCallsThatWaitAreTheWaits() throws {
-        let builder = machine(kernel: false) { builder, main, other in
-            builder.complete(other, 10, from: start + 950, to: start + 1000, object: mutex)
-            builder.complete(main, 10, from: start + 2000, to: start + 22_000, object: mutex)
-            builder.complete(other, 11, from: start + 21_000, to: start + 21_100, object: mutex)
-        }
+        let builder = machine(
+            kernel: false, main: [.call(10, 2000, 22_000, object: mutex)],
+            other: [.call(10, 950, 1000, object: mutex), .call(11, 21_000, 21_100, object: mutex)])
         let found = try search(builder), wait = try #require(found.waits.first)
         #expect(found.noSwitches == "it was recorded without kernel events" && found.waits.count == 1)
         #expect(wait.kind == .lock && wait.duration == 20_000 && wait.waker?.late == nil && wait.waker?.at == start + 21_000)
@@ -690,7 +611,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func samplesLeaveWhatTheKernelDid() throws {
-        var builder = machine(kernel: false) { builder, main, _ in builder.complete(main, 2, from: start + 10, to: start + 20) }
+        var builder = machine(kernel: false, main: [.call(2, 10, 20)])
         builder.kernel(
             asked: TRACE_KERNEL_SWITCHES | TRACE_KERNEL_SAMPLES, from: start, until: start + 10_000, period: 1000)
         builder.switches([(start + 8000, 4711, waits)])
