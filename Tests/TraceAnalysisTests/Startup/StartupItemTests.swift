@@ -27,30 +27,35 @@ private let begin: UInt64 = 100_000_000
         }
     }
 
-    /// Ready by a mark at 50 ms; times in tenths of a millisecond.
-    private func items(
-        _ spans: [(thread: Int, name: String, from: UInt64, to: UInt64)], isWithText: (StartupTimeline) throws -> Void = { _ in }
-    ) throws -> [String] {
+    /// A program whose main is called at once.
+    private func started() -> TraceBuilder {
         var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
         builder.module(0, "/usr/bin/app", bias: 0x1000_0000)
         builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begin))
         builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin))
+        return builder
+    }
+
+    /// Ready by a mark at 50 ms; times in tenths of a millisecond.
+    private func items(
+        _ spans: [(thread: Int, name: String, from: Int, to: Int)], isWithText: (StartupTimeline) throws -> Void = { _ in }
+    ) throws -> [String] {
+        var builder = started()
         let threads = (0..<3).map { _ in builder.thread() }
         builder.ready(TRACE_READY_MARK, at: begin + 50_000_000)
         let names = spans.map(\.name).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
         for (number, name) in names.enumerated() { builder.function(UInt32(number + 1), name, flags: TRACE_FUNCTION_SPAN) }
         builder.function(100, "work", module: 0)
         for (number, thread) in threads.enumerated() {
-            var events: [(at: UInt64, body: (inout TraceBuilder) -> Void)] = []
+            var steps: [(at: Int, step: Step)] = []
             for span in spans where span.thread == number {
-                let id = UInt32(names.firstIndex(of: span.name)! + 1), from = begin + span.from * 100_000, to = begin + span.to * 100_000
-                events.append((span.from, { $0.enter(thread, id, at: from) }))
-                events.append((span.from, { $0.complete(thread, 100, from: from + 1000, to: from + 2000) }))
-                events.append((span.to, { $0.exit(thread, id, at: to) }))
+                let id = UInt32(names.firstIndex(of: span.name)! + 1), from = span.from * 100_000, to = span.to * 100_000
+                steps.append((from, .enter(id, from)))
+                steps.append((from, .call(100, from + 1000, from + 2000)))
+                steps.append((to, .exit(id, to)))
             }
-            for event in events.enumerated().sorted(by: { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }) {
-                event.element.body(&builder)
-            }
+            let sorted = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
+            builder.steps(thread, sorted.map { $0.element.step })
         }
         let file = TemporaryFile(builder.bytes(end: begin + 60_000_000))
         let timeline = try StartupTimeline(TraceFile(path: file.path), symbolizer: Symbolizer())
@@ -115,17 +120,12 @@ private let begin: UInt64 = 100_000_000
 
     /// The launch lab compares launches by it.
     @Test func amongTheCallsOfALaunchAnItemIsCalledByStageAndName() throws {
-        var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
-        builder.module(0, "/usr/bin/app", bias: 0x1000_0000)
-        builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begin))
-        builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin))
+        var builder = started()
         let thread = builder.thread()
         builder.ready(TRACE_READY_MARK, at: begin + 9_000)
         builder.function(1, "startup item database (stage 1, after config)", flags: TRACE_FUNCTION_SPAN)
         builder.function(2, "work", module: 0)
-        builder.enter(thread, 1, at: begin + 1_000)
-        builder.complete(thread, 2, from: begin + 2_000, to: begin + 3_000)
-        builder.exit(thread, 1, at: begin + 5_000)
+        builder.steps(thread, [.call(1, 1_000, 5_000, [.call(2, 2_000, 3_000)])])
         let file = TemporaryFile(builder.bytes(end: begin + 10_000))
         let trace = try TraceFile(path: file.path), symbolizer = Symbolizer()
         let calls = LaunchCalls.untilReady(trace, try StartupTimeline(trace, symbolizer: symbolizer), symbolizer)

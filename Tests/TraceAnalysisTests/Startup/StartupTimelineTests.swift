@@ -9,8 +9,20 @@ import TraceTesting
 
 private let begin: UInt64 = 100_000_000
 
-/// One tick is one nanosecond; the agent starts at `begin`. Module 0 is the executable, 1 a library, 2 one that nobody uses.
-private func started(exec: Bool = true, _ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
+/// Usage at a moment after the agent's start.
+private func usage(_ at: Int, own: UInt64 = 0, cpu: UInt64 = 0, minor: UInt32 = 0, major: UInt32 = 0) -> trace_usage {
+    TraceBuilder.usage(at: begin &+ UInt64(bitPattern: Int64(at)), own: own, cpu: cpu, minor: minor, major: major)
+}
+
+/// One tick is one nanosecond; the agent starts at `begin`. Module 0 is the executable, 1 a library, 2 one that nobody uses. The functions
+/// of the library have numbers from 1 on.
+/// - Parameters:
+///   - main: when main is called
+///   - steps: what the one thread does
+private func started(
+    exec: Bool = true, main: Int? = nil, returned: Int? = nil, _ functions: [String] = [], _ steps: [Step] = [],
+    _ body: (inout TraceBuilder) -> Void = { _ in }
+) -> TraceBuilder {
     var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
     builder.module(0, "/usr/bin/app", bias: 0x1000_0000)
     builder.module(1, "/usr/lib/libslow.so", bias: 0x2000_0000)
@@ -21,10 +33,13 @@ private func started(exec: Bool = true, _ body: (inout TraceBuilder, Int) -> Voi
     builder.binding(0, to: 1, calls: 5)
     if exec { builder.phase(TRACE_PHASE_EXEC, trace_usage(), monotonic: begin - 9_000_000) }
     builder.phase(TRACE_PHASE_CREATED, trace_usage(), monotonic: begin - 10_000_000, error: 3_000_000)
-    builder.phase(TRACE_PHASE_LOADER, TraceBuilder.usage(at: begin - 8_000_000))
-    builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begin))
-    let thread = builder.thread()
-    body(&builder, thread)
+    builder.phase(TRACE_PHASE_LOADER, usage(-8_000_000))
+    builder.phase(TRACE_PHASE_AGENT, usage(0))
+    if let main { builder.phase(TRACE_PHASE_MAIN, usage(main)) }
+    if let returned { builder.phase(TRACE_PHASE_MAIN_RETURNED, usage(returned)) }
+    for (index, name) in functions.enumerated() { builder.function(UInt32(1 + index), name, module: 1) }
+    builder.steps(builder.thread(), steps)
+    body(&builder)
     return builder
 }
 
@@ -39,18 +54,14 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
 
 @Suite struct StartupTimelineTests {
     private func whole(exec: Bool = true) -> TraceBuilder {
-        started(exec: exec) { builder, thread in
+        started(exec: exec, ["listen"], [.call(1, 10_200_000, 10_201_000), .call(1, 12_200_000, 12_201_000)]) { builder in
             // 1 ms of the agent's own, a library's constructor of 5 ms, the executable's of 2 ms, each with 0.1 ms of the agent's.
             builder.initializer(
-                0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000, own: 1_000_000),
-                to: TraceBuilder.usage(at: begin + 6_000_000, own: 1_000_000, cpu: 5_000_000, minor: 12, major: 2))
+                0, module: 1, address: 0x2000_0100, from: usage(1_000_000, own: 1_000_000),
+                to: usage(6_000_000, own: 1_000_000, cpu: 5_000_000, minor: 12, major: 2))
             builder.initializer(
-                1, module: 0, address: 0x1000_0100, from: TraceBuilder.usage(at: begin + 6_100_000, own: 1_100_000),
-                to: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000, cpu: 0))
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 8_200_000, own: 1_200_000, cpu: 7_000_000, minor: 40, major: 3))
-            builder.function(1, "listen", module: 1)
-            builder.complete(thread, 1, from: begin + 10_200_000, to: begin + 10_201_000)
-            builder.complete(thread, 1, from: begin + 12_200_000, to: begin + 12_201_000)
+                1, module: 0, address: 0x1000_0100, from: usage(6_100_000, own: 1_100_000), to: usage(8_100_000, own: 1_100_000, cpu: 0))
+            builder.phase(TRACE_PHASE_MAIN, usage(8_200_000, own: 1_200_000, cpu: 7_000_000, minor: 40, major: 3))
         }
     }
 
@@ -65,8 +76,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(timeline.tracerTime.count == 1_200_000)
         #expect(timeline.stages.reduce(0) { $0 + $1.duration.count } + timeline.tracerTime.count == timeline.total.count)
         #expect(timeline.outcome == .ready(ReadyMoment(reason: .listening("listen"), ticks: Ticks(begin + 10_200_000))))
-        #expect(timeline.minorFaults == 40)
-        #expect(timeline.majorFaults == 3)
+        #expect([timeline.minorFaults, timeline.majorFaults] == [40, 3])
     }
 
     @Test func withoutTheMomentOfExecTheBeginningIsAnEstimate() throws {
@@ -80,10 +90,10 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     @Test func aProcessIsNotMadeAfterItsLoaderRan() throws {
         var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
         builder.phase(TRACE_PHASE_CREATED, trace_usage(), monotonic: begin - 7_500_000, error: 3_000_000)
-        builder.phase(TRACE_PHASE_LOADER, TraceBuilder.usage(at: begin - 8_000_000))
-        builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begin))
-        builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
-        builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 2_000_000))
+        builder.phase(TRACE_PHASE_LOADER, usage(-8_000_000))
+        builder.phase(TRACE_PHASE_AGENT, usage(0))
+        builder.phase(TRACE_PHASE_MAIN, usage(1_000_000))
+        builder.phase(TRACE_PHASE_MAIN_RETURNED, usage(2_000_000))
         let timeline = try timeline(builder)
         #expect(timeline.total.count == 10_000_000)
         #expect(timeline.beginError.count == 2_500_000)
@@ -96,43 +106,31 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(runs.map { $0.name.name } == ["libslow.so+0x100", "app+0x100"])
         #expect(runs.map { $0.total.count } == [5_000_000, 2_000_000])
         #expect(runs.map { $0.waited.count } == [0, 2_000_000])
-        #expect(runs[0].minorFaults == 12)
-        #expect(runs[0].majorFaults == 2)
+        #expect([runs[0].minorFaults, runs[0].majorFaults] == [12, 2])
     }
 
     @Test func aNestedLoadAndItsConstructorsAreNotSelfTime() throws {
         let timeline = try timeline(
-            started { builder, _ in
+            started(main: 11_000_000, returned: 12_000_000) { builder in
                 // 0 opens a library from 2 to 8 ms, whose constructor 1 runs from 4 to 7 ms and has 2 nested inside from 5 to 6.
-                builder.initializer(
-                    0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
+                builder.initializer(0, module: 1, from: usage(1_000_000), to: usage(10_000_000))
                 builder.load(
                     1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
-                    mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
-                builder.initializer(
-                    1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
-                    to: TraceBuilder.usage(at: begin + 7_000_000))
-                builder.initializer(
-                    2, module: 2, index: 1, parent: 1, load: 1, from: TraceBuilder.usage(at: begin + 5_000_000),
-                    to: TraceBuilder.usage(at: begin + 6_000_000))
-                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 11_000_000))
-                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 12_000_000))
+                    mapped: usage(3_000_000), end: usage(8_000_000))
+                builder.initializer(1, module: 2, parent: 0, load: 1, from: usage(4_000_000), to: usage(7_000_000))
+                builder.initializer(2, module: 2, index: 1, parent: 1, load: 1, from: usage(5_000_000), to: usage(6_000_000))
             })
         #expect(timeline.constructors.map { $0.selfTime.count } == [3_000_000, 2_000_000, 1_000_000])
         let load = try #require(timeline.loads.first)
-        #expect(load.total.count == 6_000_000)
-        #expect(load.constructors.count == 3_000_000)
-        #expect(load.loading.count == 3_000_000)
+        #expect([load.total, load.constructors, load.loading].map { $0.count } == [6_000_000, 3_000_000, 3_000_000])
         #expect(load.caller == "libslow.so")
         #expect(timeline.outcome == .ready(ReadyMoment(reason: .mainReturned, ticks: Ticks(begin + 12_000_000))))
     }
 
     @Test func dyingInAConstructorShowsWhereItWas() throws {
         let timeline = try timeline(
-            started { builder, thread in
-                builder.initializer(0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000))
-                builder.function(1, "read", module: 1)
-                builder.complete(thread, 1, from: begin + 2_000_000, to: begin + 3_000_000)
+            started(["read"], [.call(1, 2_000_000, 3_000_000)]) {
+                $0.initializer(0, module: 1, address: 0x2000_0100, from: usage(1_000_000))
             })
         #expect(timeline.outcome == .neverReady)
         #expect(timeline.lastSeen == "in libslow.so+0x100 of libslow.so, a constructor that never returned")
@@ -169,21 +167,15 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
 
     @Test func aLocalStaticLastsFromAcquireToRelease() throws {
         let timeline = try timeline(
-            started { builder, thread in
-                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
-                builder.function(1, "__cxa_guard_acquire", module: 1)
-                builder.function(2, "__cxa_guard_release", module: 1)
-                builder.function(3, "swift_once", module: 1)
-                builder.function(4, "load_all", module: 1)
+            started(
+                main: 1_000_000, returned: 9_000_000, ["__cxa_guard_acquire", "__cxa_guard_release", "swift_once", "load_all"],
+                [
+                    .call(1, 2_000_010, 2_000_030), .enter(4, 2_500_000), .enter(3, 3_000_010), .exit(3, 4_000_000), .exit(4, 5_000_000),
+                    .call(2, 6_000_000, 6_000_100),
+                ]
+            ) { builder in
                 builder.once(1, at: begin + 2_000_000, token: 0x2000_0800)
-                builder.complete(thread, 1, from: begin + 2_000_010, to: begin + 2_000_030)
-                builder.enter(thread, 4, at: begin + 2_500_000)
                 builder.once(3, at: begin + 3_000_000, code: 0x1000_0200)
-                builder.enter(thread, 3, at: begin + 3_000_010)
-                builder.exit(thread, 3, at: begin + 4_000_000)
-                builder.exit(thread, 4, at: begin + 5_000_000)
-                builder.complete(thread, 2, from: begin + 6_000_000, to: begin + 6_000_100)
-                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
             })
         #expect(timeline.lazyInitializers.map { $0.duration?.count } == [4_000_100, 1_000_000])
         #expect(timeline.lazyInitializers.map { $0.name.name } == ["libslow.so+0x800", "app+0x200"])
@@ -193,31 +185,20 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     /// 0.1 ms each, of which 0.04 are in its own length.
     @Test func whatRecordingCallsTookIsToldAndNotPromisedAsASaving() throws {
         func built(_ cost: UInt32) -> TraceBuilder {
-            started { builder, thread in
-                builder.header.leaf_cost = cost * UInt32(TRACE_COST_PARTS)
-                builder.header.inside_cost = cost * UInt32(TRACE_COST_PARTS) * 2 / 5
-                for (id, name) in [(1, "step"), (2, "__cxa_guard_acquire"), (3, "__cxa_guard_release"), (4, "work")] {
-                    builder.function(UInt32(id), name, module: 1)
-                }
-                func step(_ at: UInt64) { builder.complete(thread, 1, from: begin + at, to: begin + at + 50_000) }
-                builder.initializer(
-                    0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
+            func step(_ at: Int) -> Step { .call(1, at, at + 50_000) }
+            let before = [1_500_000, 4_500_000, 5_500_000, 7_500_000, 9_000_000].map(step)
+            let work: [Step] = [.call(2, 12_100_010, 12_150_000), step(12_200_000), .call(3, 13_000_000, 13_050_000)]
+            return started(
+                main: 11_000_000, returned: 17_000_000, ["step", "__cxa_guard_acquire", "__cxa_guard_release", "work"],
+                before + [.call(4, 12_000_000, 16_000_000, work), step(18_000_000)]
+            ) { builder in
+                builder.cost(leaf: cost, inside: cost * 2 / 5)
+                builder.initializer(0, module: 1, from: usage(1_000_000), to: usage(10_000_000))
                 builder.load(
                     1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
-                    mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
-                builder.initializer(
-                    1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
-                    to: TraceBuilder.usage(at: begin + 7_000_000))
-                for at: UInt64 in [1_500_000, 4_500_000, 5_500_000, 7_500_000, 9_000_000] { step(at) }
-                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 11_000_000))
-                builder.enter(thread, 4, at: begin + 12_000_000)
+                    mapped: usage(3_000_000), end: usage(8_000_000))
+                builder.initializer(1, module: 2, parent: 0, load: 1, from: usage(4_000_000), to: usage(7_000_000))
                 builder.once(2, at: begin + 12_100_000, token: 0x2000_0800)
-                builder.complete(thread, 2, from: begin + 12_100_010, to: begin + 12_150_000)
-                step(12_200_000)
-                builder.complete(thread, 3, from: begin + 13_000_000, to: begin + 13_050_000)
-                builder.exit(thread, 4, at: begin + 16_000_000)
-                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 17_000_000))
-                step(18_000_000)
             }
         }
         let costly = try timeline(built(100_000)), free = try timeline(built(0))
@@ -252,13 +233,8 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     @Test(arguments: [1 << 62, 1 << 63, UInt64.max - 1] as [UInt64]) func aDamagedFileMayHaveTimesBeyondThoseOfAnySignedNumber(
         _ end: UInt64
     ) throws {
-        let builder = started { builder, thread in
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
-            builder.function(1, "work", module: 1)
-            builder.function(2, "step", module: 1)
-            builder.enter(thread, 1, at: begin + 2_000_000)
-            builder.enter(thread, 2, at: begin + 3_000_000)
-            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: end))
+        let builder = started(main: 1_000_000, ["work", "step"], [.enter(1, 2_000_000), .enter(2, 3_000_000)]) {
+            $0.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: end))
         }
         let timeline = try timeline(builder)
         #expect(timeline.recordedCalls == 2)
@@ -266,19 +242,15 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     }
 
     @Test func functionsWithoutANameAreCalledAsInTheReport() throws {
-        let builder = started { builder, thread in
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+        let steps: [Step] = [
+            .enter(1, 2_000_000), .enter(2, 3_000_010), .exit(2, 4_000_000), .call(3, 4_100_000, 4_200_000), .call(4, 4_300_000, 4_400_000),
+            .exit(1, 8_000_000),
+        ]
+        let builder = started(main: 1_000_000, returned: 9_000_000, [], steps) { builder in
             builder.function(1, "", module: 1, address: 0x2000_0340)
             builder.function(2, "swift_once", module: 1)
             builder.function(3, "_ZN4demo4workEv", module: 9)
-            builder.enter(thread, 1, at: begin + 2_000_000)
             builder.once(2, at: begin + 3_000_000, code: 0x1000_0200)
-            builder.enter(thread, 2, at: begin + 3_000_010)
-            builder.exit(thread, 2, at: begin + 4_000_000)
-            builder.complete(thread, 3, from: begin + 4_100_000, to: begin + 4_200_000)
-            builder.complete(thread, 4, from: begin + 4_300_000, to: begin + 4_400_000)
-            builder.exit(thread, 1, at: begin + 8_000_000)
-            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
         }
         let file = TemporaryFile(builder.bytes())
         try withExtendedLifetime(file) {
@@ -302,8 +274,8 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     @Test func aDependencyThatNothingIsBoundToIsNamed() throws {
         var builder = whole()
         builder.initializer(
-            2, module: 2, address: 0x3000_0100, from: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000),
-            to: TraceBuilder.usage(at: begin + 8_190_000, own: 1_100_000)) // long enough that omitting it is worth a line
+            2, module: 2, address: 0x3000_0100, from: usage(8_100_000, own: 1_100_000),
+            to: usage(8_190_000, own: 1_100_000)) // long enough that omitting it is worth a line
         let timeline = try timeline(builder)
         #expect(timeline.libraries.map { $0.name } == ["libslow.so", "libidle.so"])
         #expect(timeline.libraries.map { $0.neededBy } == [["app"], ["app"]])
@@ -324,14 +296,9 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
 
     @Test func marksAndSpansAreShownWithTheirMoments() throws {
         let timeline = try timeline(
-            started { builder, thread in
-                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
-                builder.function(1, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_ENTRY_ONLY)
-                builder.function(2, "parse", flags: TRACE_FUNCTION_SPAN)
-                builder.enter(thread, 2, at: begin + 2_000_000)
-                builder.complete(thread, 1, from: begin + 3_000_000, to: begin + 3_000_000)
-                builder.exit(thread, 2, at: begin + 5_000_000)
-                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
+            started(main: 1_000_000, returned: 9_000_000, [], [.call(2, 2_000_000, 5_000_000, [.call(1, 3_000_000, 3_000_000)])]) {
+                $0.function(1, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_ENTRY_ONLY)
+                $0.function(2, "parse", flags: TRACE_FUNCTION_SPAN)
             })
         #expect(timeline.marks.map { "\($0.name) \($0.at.count)" } == ["loaded 12000000"])
         #expect(timeline.spans.map { "\($0.name) \($0.at.count) \($0.duration?.count ?? 0)" } == ["parse 11000000 3000000"])
@@ -339,18 +306,12 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
 
     @Test func callsInsideConstructorsAreCountedWithNestedOnes() throws {
         let timeline = try timeline(
-            started { builder, thread in
-                builder.initializer(
-                    0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 5_000_000))
-                builder.initializer(
-                    1, module: 1, index: 1, parent: 0, from: TraceBuilder.usage(at: begin + 2_000_000),
-                    to: TraceBuilder.usage(at: begin + 3_000_000))
-                builder.function(1, "read", module: 1)
-                for at in [500_000, 1_500_000, 2_500_000, 2_600_000, 4_000_000, 6_000_000] as [UInt64] {
-                    builder.complete(thread, 1, from: begin + at, to: begin + at + 10)
-                }
-                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 7_000_000))
-                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 8_000_000))
+            started(
+                main: 7_000_000, returned: 8_000_000, ["read"],
+                [500_000, 1_500_000, 2_500_000, 2_600_000, 4_000_000, 6_000_000].map { .call(1, $0, $0 + 10) }
+            ) {
+                $0.initializer(0, module: 1, from: usage(1_000_000), to: usage(5_000_000))
+                $0.initializer(1, module: 1, index: 1, parent: 0, from: usage(2_000_000), to: usage(3_000_000))
             })
         #expect(timeline.constructors.map { $0.calls } == [4, 2])
     }
@@ -362,20 +323,19 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
 
     @Test func recordsThatContradictThemselvesAreNoTrap() throws {
         let timeline = try timeline(
-            started { builder, thread in
+            started([], [.call(3, 0, 1)]) { builder in
                 // An end before its beginning, a parent that does not exist, a module that is not there, time before exec.
                 builder.initializer(
-                    7, module: 99, parent: 7, load: 42, from: TraceBuilder.usage(at: begin + 5_000_000, own: .max, cpu: 9, minor: 9),
-                    to: TraceBuilder.usage(at: begin + 1_000_000, own: 3, cpu: 1, minor: 1))
+                    7, module: 99, parent: 7, load: 42, from: usage(5_000_000, own: .max, cpu: 9, minor: 9),
+                    to: usage(1_000_000, own: 3, cpu: 1, minor: 1))
                 builder.initializer(
                     7, module: 1, thread: 77, address: .max, from: TraceBuilder.usage(at: 1), to: TraceBuilder.usage(at: .max))
                 builder.load(
                     1, "", caller: 55, initializer: 7, begin: .max, mapped: TraceBuilder.usage(at: 3), end: TraceBuilder.usage(at: 2))
                 builder.once(1234, at: begin, code: .max, token: .max, thread: 9)
-                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 2_000_000, own: 77))
-                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 1_500_000))
+                builder.phase(TRACE_PHASE_MAIN, usage(2_000_000, own: 77))
+                builder.phase(TRACE_PHASE_MAIN_RETURNED, usage(1_500_000))
                 builder.ready(TRACE_READY_OUTPUT, at: 1, function: 999, thread: 5)
-                builder.complete(thread, 3, from: begin, to: begin + 1)
             })
         #expect(!timeline.table(style: TextStyle(isColoured: true)).isEmpty)
         #expect(!timeline.json.text().isEmpty)
