@@ -22,8 +22,8 @@ import TraceTesting
     }
 
     @Test func selfTimesSumToTheOutermostCall() throws {
-        let inner = (0..<100).map { index -> Step in
-            .call(2, index * 100 + 10, index * 100 + 90, [.call(UInt32(3 + index % 2), index * 100 + 20, index * 100 + 40)])
+        let inner = stride(from: 0, to: 10_000, by: 100).map { at -> Step in
+            .call(2, at + 10, at + 90, [.call(at % 200 == 0 ? 3 : 4, at + 20, at + 40)])
         }
         let loaded = try Loaded([.call(1, 0, 10_000, inner)])
         #expect(loaded.summary.functions.map { $0.selfTime }.reduce(0, +) == 10_000)

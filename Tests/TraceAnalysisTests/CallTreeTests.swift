@@ -161,7 +161,10 @@ func tree(_ steps: [Step]) throws -> CallTree { try tree(demo(steps)) }
 
     /// These functions one after the other, each of which calls main.
     private func aroundMain(_ functions: ClosedRange<Int>) -> [Step] {
-        functions.map { .call(UInt32($0), $0 * 100, $0 * 100 + 50, [.call(1, $0 * 100 + 10, $0 * 100 + 30)]) }
+        functions.map { function in
+            let at = function * 100
+            return .call(UInt32(function), at, at + 50, [.call(1, at + 10, at + 30)])
+        }
     }
 
     @Test func beyondTheLimitPathsAreOneNodeWhoseTimeCountsOnce() throws {

@@ -16,7 +16,7 @@ private let begin: UInt64 = 100_000_000
 
 /// Two threads: main runs for `length` and calls outer, which calls inner, and one call of each is not over; the other has calls too
 /// short to be drawn by themselves, and is cut. With the start of the process, a constructor and a mark.
-private func trace(length: UInt64) throws -> TraceFile {
+private func trace(length: Int) throws -> TraceFile {
     var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
     builder.module(0, "/usr/bin/app", bias: 0x1000_0000)
     builder.module(1, "/usr/lib/libslow.so", bias: 0x2000_0000)
@@ -31,20 +31,10 @@ private func trace(length: UInt64) throws -> TraceFile {
         0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000), to: TraceBuilder.usage(at: begin + 900_000))
     builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
     let main = builder.thread(), other = builder.thread(tid: 4712, "other")
-    builder.enter(main, 1, at: begin + 1_000_000)
-    builder.enter(main, 2, at: begin + 2_000_000)
-    builder.complete(main, 3, from: begin + 3_000_000, to: begin + 3_000_000 + length)
-    builder.exit(main, 2, at: begin + 5_000_000 + length)
-    builder.enter(main, 2, at: begin + 6_000_000 + length)
-    builder.complete(main, 5, from: begin + 6_500_000 + length, to: begin + 6_500_000 + length)
-    builder.unwind(main, 1, at: begin + 7_000_000 + length)
-    for call in 0..<40 as Range<UInt64> {
-        builder.complete(other, 4, from: begin + 8_000_000 + call * 20, to: begin + 8_000_010 + call * 20)
-    }
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString).trace").path
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try Data(builder.bytes(end: begin + 20_000_000)).write(to: URL(fileURLWithPath: path))
-    return try TraceFile(path: path)
+    builder.steps(main, [.enter(1, 1_000_000), .call(2, 2_000_000, 5_000_000 + length, [.call(3, 3_000_000, 3_000_000 + length)])])
+    builder.steps(main, [.enter(2, 6_000_000 + length), .call(5, 6_500_000 + length, 6_500_000 + length), .unwind(1, 7_000_000 + length)])
+    builder.steps(other, (0..<40).map { .call(4, 8_000_000 + $0 * 20, 8_000_010 + $0 * 20) })
+    return try PageText.trace(builder, end: begin + 20_000_000)
 }
 
 /// Swift writes the page's data, and the page's script reads them; names and positions are stated in one file, and both are tested against
@@ -90,7 +80,7 @@ private func trace(length: UInt64) throws -> TraceFile {
     }
 
     private func answer(_ page: ViewPage, _ question: ViewPage.Question, _ time: Range<UInt64>, _ lanes: [Int]) throws -> [String: Any] {
-        try #require(JSONSerialization.jsonObject(with: Data(page.answer(question, time, lanes: lanes).utf8)) as? [String: Any])
+        try PageText.object(page.answer(question, time, lanes: lanes))
     }
 
     @Test func answersAreAsTheSchemaSays() throws {
@@ -177,21 +167,13 @@ private func trace(length: UInt64) throws -> TraceFile {
 
     @Test func placesOfARowAreThoseOfTheSchema() throws {
         let page = try data(ViewPage([trace(length: 4_000_000)]).html), outer = try #require(try rows(page, "row")["outer"])
-        #expect(outer["calls"] == 2)
-        #expect(outer["total"] == 8_000_000)
-        #expect(outer["self"] == 4_000_000)
-        #expect(outer["maximum"] == 7_000_000)
+        #expect(["calls", "total", "self", "maximum", "p99"].map { outer[$0] } == [2, 8_000_000, 4_000_000, 7_000_000, 7_000_000])
         #expect(try #require(outer["p50"]) > 900_000)
-        #expect(outer["p99"] == 7_000_000)
         let trees = try [4_000_000, 5_000_000].map { CallTree(try trace(length: $0)) }
         let compared = try data(
             DiffPage(TreeDiff(before: [trees[0], trees[0]], after: [trees[1], trees[0]]), title: "", facts: "", notes: []).html)
         let inner = try #require(try rows(compared, "comparedRow")["inner"])
-        #expect(inner["self"] == 4_500_000)
-        #expect(inner["before"] == 4_000_000)
-        #expect(inner["calls"] == 1)
-        #expect(inner["callsBefore"] == 1)
-        #expect(inner["noise"] == 1)
+        #expect(["self", "before", "calls", "callsBefore", "noise"].map { inner[$0] } == [4_500_000, 4_000_000, 1, 1, 1])
     }
 
     @Test func placesOfASliceAndOfABandAreThoseOfTheSchema() throws {
@@ -205,9 +187,7 @@ private func trace(length: UInt64) throws -> TraceFile {
         let slices = try groups(0, "slices", "slice")
         let inner = try #require(slices.first { ($0["fn"] as? Int).map { functions[$0][0] } == "inner" })
         // The process began 9 ms before the agent.
-        #expect(inner["start"] as? Int == 12_000_000)
-        #expect(inner["length"] as? Int == 4_000_000)
-        #expect(inner["level"] as? Int == 2)
+        #expect(["start", "length", "level"].map { inner[$0] as? Int } == [12_000_000, 4_000_000, 2])
         let bands = try groups(1, "dense", "band")
         let band = try #require(bands.first)
         #expect(band["level"] as? Int == 0)

@@ -22,14 +22,11 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
     }
     for (address, name) in [(0x1000, "start"), (0x2000, "scan")] as [(UInt64, String)] { builder.codeName(address, 0x100, name) }
     let main = builder.thread("app"), other = builder.thread(tid: 4712, "settings")
-    builder.enter(other, 2, at: begin + 500_000)
-    builder.complete(other, 10, from: begin + 900_000, to: begin + 1_000_000, object: 0x559c)
-    builder.enter(main, 1, at: begin + 600_000)
-    builder.enter(main, 10, at: begin + 2_000_000, object: 0x559c)
-    builder.complete(other, 11, from: begin + 5_000_000, to: begin + 5_100_000, object: 0x559c)
-    builder.exit(other, 2, at: begin + 9_000_000)
-    builder.exit(main, 10, at: begin + 5_300_000)
-    builder.exit(main, 1, at: begin + 9_900_000)
+    builder.steps(other, [
+        .enter(2, 500_000), .call(10, 900_000, 1_000_000, object: 0x559c), .call(11, 5_000_000, 5_100_000, object: 0x559c),
+        .exit(2, 9_000_000),
+    ])
+    builder.steps(main, [.enter(1, 600_000), .enter(10, 2_000_000, object: 0x559c), .exit(10, 5_300_000), .exit(1, 9_900_000)])
     builder.switches([(begin + 2_100_000, 4711, waits), (begin + 5_200_000, 4711, runs), (begin + 8_000_000, 4711, preempted)])
     func sample(_ milliseconds: UInt64, _ tid: UInt32, _ stack: [UInt64]) {
         builder.samples([(begin + milliseconds * 1_000_000, tid, TRACE_SAMPLE_WHOLE, stack)])
@@ -42,10 +39,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
     builder.kernel(
         asked: TRACE_KERNEL_SWITCHES | TRACE_KERNEL_MAJOR_FAULTS | TRACE_KERNEL_SAMPLES, from: begin, until: begin + 10_000_000,
         period: 1_000_000)
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString).trace").path
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try Data(builder.bytes(end: begin + 10_000_000)).write(to: URL(fileURLWithPath: path))
-    return try TraceFile(path: path)
+    return try PageText.trace(builder, end: begin + 10_000_000)
 }
 
 /// Kernel records in the page: states, waits, samples.
@@ -95,9 +89,8 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
 
     @Test func aServedPartHasItsStates() throws {
         let page = try ViewPage([contended()])
-        let answer = page.answer(.calls, 2_000_000..<3_000_000, lanes: [0, 1])
-        let parts = try #require(
-            (JSONSerialization.jsonObject(with: Data(answer.utf8)) as? [String: Any])?["parts"] as? [[String: Any]])
+        let answer = try PageText.object(page.answer(.calls, 2_000_000..<3_000_000, lanes: [0, 1]))
+        let parts = try #require(answer["parts"] as? [[String: Any]])
         let spans = try groups(states(parts[0])["spans"], "span")
         #expect(spans.map { $0["start"]! } == [2_000_000, 2_100_000] && spans.map { $0["length"]! } == [100_000, 900_000])
         // Who is not asked for may have woken one who is.
@@ -170,7 +163,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
             PageSamples(
                 [process], begun: begin, duration: 10_000_000, least: 0, mostNodes: 100, mostMoments: 20, lane: { _, _ in nil }, &functions)
         )
-        let samples = try #require(JSONSerialization.jsonObject(with: Data(few.text.utf8)) as? [String: Any])
+        let samples = try PageText.object(few.text)
         let moments = try groups(samples["moments"], "moment")
         #expect(few.step > 0 && moments.count <= 20 && moments.reduce(0) { $0 + $1["count"]! } == 1004)
         #expect(samples["lanes"] as? [Int] == [-1, -1])

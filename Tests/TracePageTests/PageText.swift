@@ -1,7 +1,9 @@
 import CPageFiles
 import Foundation
 import Testing
+import TraceAnalysis
 import TracePage
+import TraceTesting
 
 /// Reads the parts of a page that tests look at.
 enum PageText {
@@ -13,6 +15,17 @@ enum PageText {
     }()
 
     static func names(_ key: String) throws -> [String] { try #require(schema[key] as? [String], "the schema has no \(key)") }
+
+    static func object(_ text: String) throws -> [String: Any] {
+        try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+    }
+
+    static func trace(_ builder: TraceBuilder, end: UInt64) throws -> TraceFile {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString).trace").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Data(builder.bytes(end: end)).write(to: URL(fileURLWithPath: path))
+        return try TraceFile(path: path)
+    }
 
     /// The data of a page.
     static func data(_ html: String) throws -> [String: Any] {

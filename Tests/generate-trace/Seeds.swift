@@ -23,40 +23,33 @@ func writeSeeds(_ directory: String) {
         builder.function(2, "_ZN4demo3addEii")
         builder.function(3, "setjmp", isEntryOnly: true)
         _ = builder.thread()
-        builder.enter(0, 1, at: start)
-        builder.enter(0, 2, at: start + 10)
-        builder.complete(0, 2, from: start + 20, to: start + 30)
-        builder.complete(0, 3, from: start + 40, to: start + 40)
+        builder.steps(0, [.enter(1, 0), .enter(2, 10), .call(2, 20, 30), .call(3, 40, 40)])
         return builder
     }
     write("open", demo())
     var builder = demo()
-    builder.split(0)
-    builder.exit(0, 1, at: start + 100) // RESUME
-    builder.complete(0, 2, from: start + 20_000_000, to: start + 20_000_010) // BASE
-    builder.unwind(0, 1, at: start + 20_000_020)
+    builder.steps(0, [
+        .split, .exit(1, 100), // RESUME
+        .call(2, 20_000_000, 20_000_010), // BASE
+        .unwind(1, 20_000_020),
+    ])
     builder.threadEnd(0, at: start + 20_000_030)
     write("controls", builder)
     builder = demo()
     builder.header.mode = UInt32(TRACE_MODE_RING)
     builder.limit(0, words: 1, frames: 1)
-    builder.split(0, isWritten: false)
-    builder.exit(0, 2, at: start + 100)
-    builder.word(0, unknownControl(1 << 42), at: start + 110)
+    builder.steps(0, [.lose, .exit(2, 100), .word(unknownControl(1 << 42), 110)])
     write("ring", builder)
     builder = demo()
     let other = builder.thread("other")
-    builder.word(other, .control(.resume, start + 10), at: start + 50)
-    builder.word(other, at: start + 60) { .exit(2, after: $0) }
+    builder.steps(other, [.resume(10, 50), .bareExit(2, 60)])
     write("threads", builder)
     // With call sites: of a leaf, of an open call whose chunk ends, and one without its call.
     builder = demo()
-    builder.enter(0, 2, at: start + 50, site: 0x5000_1234)
-    builder.complete(0, 2, from: start + 60, to: start + 70, site: 0x5000_1240)
-    builder.split(0)
-    builder.exit(0, 2, at: start + 80)
-    builder.word(0, .control(.site, 0x5000_1250), at: start + 90)
-    builder.exit(0, 2, at: start + 100)
+    builder.steps(0, [
+        .call(2, 50, 80, [.call(2, 60, 70, site: 0x5000_1240), .split], site: 0x5000_1234), .word(.control(.site, 0x5000_1250), 90),
+        .exit(2, 100),
+    ])
     write("sites", builder)
     // A start: constructors, a library opened in one of them, something made once, ready by its output.
     builder = demo()
