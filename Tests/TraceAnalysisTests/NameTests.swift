@@ -30,8 +30,7 @@ import TraceTesting
     }
 
     @Test func functionsWithoutRecordsOfTheirOwnHaveTheNamesOfTheModulesFile() throws {
-        let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"
-        try withLibrary(text) { _, path in
+        try withLibrary { _, path in
             func trace(buildID: [UInt8]) throws -> TraceFile {
                 var builder = demo([.call(10, 0, 1), .call(12, 2, 3)])
                 builder.module(1, path, buildID: buildID, bias: 0x7000_0000, byteCount: 0x50_0000)
@@ -40,9 +39,7 @@ import TraceTesting
             }
             let known = try trace(buildID: [0xde, 0xad, 0xbe, 0xef])
             let table = FunctionNames(known.metadata)
-            #expect(table.name(of: 10).name == "hidden")
-            #expect(table.name(of: 11).name == "?#11")
-            #expect(table.name(of: 12).name == "0x400001") // it begins where no symbol does
+            #expect([10, 11, 12].map { table.name(of: $0).name } == ["hidden", "?#11", "0x400001"]) // the last begins where no symbol does
             #expect(known.warnings.isEmpty)
 
             // Another file is at the path: nothing is known of the one that was traced.
@@ -55,24 +52,21 @@ import TraceTesting
     }
 
     @Test func aRecordOfFunctionsThatContradictsItselfIsDamage() throws {
-        for (first, offsets, count) in [(0, [1], nil), (1 << 24, [1], nil), ((1 << 24) - 1, [1, 1], nil), (10, [1], 1000)]
-            as [(UInt32, [UInt32], UInt32?)]
-        {
-            var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
+        for (first, module, offsets, count) in [
+            (0, 1, [1], nil), (1 << 24, 1, [1], nil), ((1 << 24) - 1, 1, [1, 1], nil), (10, 1, [1], 1000),
+            (10, 77, [1], nil), // there is no module 77
+        ] as [(UInt32, UInt32, [UInt32], UInt32?)] {
+            var builder = demo([.call(10, 0, 1)])
             builder.module(1, "/nowhere/lib.so")
-            builder.functions(first, module: 1, offsets: offsets, count: count)
-            #expect(try Loaded(builder.bytes()).trace.metadata.damagedRecords == 1)
+            builder.functions(first, module: module, offsets: offsets, count: count)
+            #expect(try Loaded(builder.bytes()).trace.metadata.damagedRecords == 1, "\(first), module \(module)")
         }
-        var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
-        builder.functions(10, module: 77, offsets: [1]) // there is no module 77
-        #expect(try Loaded(builder.bytes()).trace.metadata.damagedRecords == 1)
     }
 
     /// `hidden`, which no loader knows, at 0x400000 of a library whose build-id is deadbeef.
     private func named(buildID: [UInt8], offset: UInt64 = 0) throws -> [String] {
-        let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"
         var names: [String] = []
-        try withLibrary(text) { _, path in
+        try withLibrary { _, path in
             var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
             builder.module(1, path, buildID: buildID, bias: 0x7000_0000, byteCount: 0x50_0000)
             builder.function(10, "", module: 1, address: 0x7000_0000 + 0x40_0000 + offset)
@@ -82,23 +76,23 @@ import TraceTesting
     }
 
     /// Builds libhidden.so, with section .fixed at 0x400000 and build-id deadbeef.
-    private func withLibrary(_ text: String, _ options: [String] = [], _ body: (_ directory: String, _ path: String) throws -> Void) throws
-    {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("names-test-\(UUID().uuidString)").path
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/hidden.c"))
-        let compiler = Process()
-        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments =
-            [
-                "gcc", "-shared", "-fPIC", "-Wl,--build-id=0xdeadbeef", "-Wl,--section-start=.fixed=0x400000",
-                "-o", directory + "/libhidden.so", directory + "/hidden.c",
-            ] + options
-        try compiler.run()
-        compiler.waitUntilExit()
-        try #require(compiler.terminationStatus == 0)
-        try body(directory, directory + "/libhidden.so")
+    private func withLibrary(
+        _ text: String = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n",
+        _ options: [String] = [], _ body: (_ directory: String, _ path: String) throws -> Void
+    ) throws {
+        let directory = try TemporaryDirectory(["hidden.c": Array(text.utf8)])
+        try withExtendedLifetime(directory) {
+            let library = $0.path + "/libhidden.so"
+            let compiler = try Process.run(
+                URL(fileURLWithPath: "/usr/bin/env"),
+                arguments: [
+                    "gcc", "-shared", "-fPIC", "-Wl,--build-id=0xdeadbeef", "-Wl,--section-start=.fixed=0x400000", "-o", library,
+                    $0.path + "/hidden.c",
+                ] + options)
+            compiler.waitUntilExit()
+            try #require(compiler.terminationStatus == 0)
+            try body($0.path, library)
+        }
     }
 
     @Test(
@@ -136,9 +130,7 @@ import TraceTesting
                 table.components(separatedBy: "no lines for libhidden.so: their debug information (DWARF) was not found").count - 1
             #expect(hintCount == (hasDebugInformation ? 0 : 1))
             let without = FunctionLocations([made.trace], lines: false)
-            #expect(
-                !made.run.table(by: .name, top: 0, locations: without, style: plain).contains(
-                    "source"))
+            #expect(!made.run.table(by: .name, top: 0, locations: without, style: plain).contains("source"))
             #expect(!ReportOutput(made.run, without).json.text().contains("\"line\""))
         }
     }

@@ -6,24 +6,16 @@ extension TraceBuilder {
         asked: Int = TRACE_KERNEL_SWITCHES | TRACE_KERNEL_MAJOR_FAULTS, granted: Int? = nil, error: UInt32 = 0, paranoid: Int32 = 2,
         from: UInt64 = 0, until: UInt64, lost: UInt64 = 0, period: UInt64 = 0
     ) {
-        var record = trace_kernel_record()
-        record.asked = UInt32(asked)
-        record.granted = UInt32(granted ?? asked)
-        record.error = error
-        record.paranoid = paranoid
-        record.from_ns = from
-        record.until_ns = until
-        record.lost = lost
-        record.period_ns = period
+        let record = trace_kernel_record(
+            record: trace_record(), asked: UInt32(asked), granted: UInt32(granted ?? asked), error: error, paranoid: paranoid,
+            from_ns: from, until_ns: until, lost: lost, period_ns: period)
         self.record(TRACE_RECORD_KERNEL, record, [])
     }
 
     /// In one record, each a moment, a thread and a TRACE_SWITCH_ kind.
     public mutating func switches(_ all: [(ns: UInt64, tid: UInt32, kind: Int)], count: UInt32? = nil) {
-        var record = trace_switches_record()
-        record.count = count ?? UInt32(all.count)
         self.record(
-            TRACE_RECORD_SWITCHES, record,
+            TRACE_RECORD_SWITCHES, trace_switches_record(record: trace_record(), count: count ?? UInt32(all.count), reserved: 0),
             all.flatMap { one in
                 withUnsafeBytes(of: trace_switch(ns: one.ns, tid: one.tid, cpu: 0, kind: UInt16(one.kind))) { Array($0) }
             })
@@ -42,13 +34,8 @@ extension TraceBuilder {
         _ tid: UInt32, at ns: UInt64, kind: Int = TRACE_FAULT_MAJOR, address: UInt64 = 0, code: UInt64 = 0, _ path: String = "",
         offset: UInt64 = 0
     ) {
-        var record = trace_page_fault_record()
-        record.ns = ns
-        record.tid = tid
-        record.path_bytes = UInt32(path.utf8.count)
-        record.address = address
-        record.code = code
-        record.offset = offset
+        let record = trace_page_fault_record(
+            record: trace_record(), ns: ns, tid: tid, path_bytes: UInt32(path.utf8.count), address: address, code: code, offset: offset)
         self.record(TRACE_RECORD_PAGE_FAULT, key: kind, record, Array(path.utf8))
     }
 
@@ -56,53 +43,38 @@ extension TraceBuilder {
         _ tid: UInt32, at ns: UInt64, systemCall: Int32, _ arguments: (UInt64, UInt64) = (0, 0), kernelFunction: String = "",
         object: String = ""
     ) {
-        var record = trace_wait_record()
-        record.ns = ns
-        record.tid = tid
-        record.system_call = systemCall
-        record.arguments = arguments
-        record.function_bytes = UInt32(kernelFunction.utf8.count)
-        record.object_bytes = UInt32(object.utf8.count)
+        let record = trace_wait_record(
+            record: trace_record(), ns: ns, tid: tid, system_call: systemCall, arguments: arguments,
+            function_bytes: UInt32(kernelFunction.utf8.count), object_bytes: UInt32(object.utf8.count))
         self.record(TRACE_RECORD_WAIT, record, Array((kernelFunction + object).utf8))
     }
 
     /// - Parameter access: TRACE_ACCESS_ bits
     public mutating func descriptor(_ number: Int32, at ns: UInt64, access: Int, _ object: String, peer: String = "") {
-        var record = trace_descriptor_record()
-        record.ns = ns
-        record.descriptor = number
-        record.object_bytes = UInt32(object.utf8.count)
-        record.peer_bytes = UInt32(peer.utf8.count)
+        let record = trace_descriptor_record(
+            record: trace_record(), ns: ns, descriptor: number, object_bytes: UInt32(object.utf8.count),
+            peer_bytes: UInt32(peer.utf8.count), reserved: 0)
         self.record(TRACE_RECORD_DESCRIPTOR, key: access, record, Array((object + peer).utf8))
     }
 
     /// - Parameter access: TRACE_ACCESS_ bits, what it waits to do
     public mutating func polled(_ tid: UInt32, _ number: Int32, at ns: UInt64, access: Int, _ object: String) {
-        var record = trace_polled_record()
-        record.ns = ns
-        record.tid = tid
-        record.descriptor = number
-        record.object_bytes = UInt32(object.utf8.count)
+        let record = trace_polled_record(
+            record: trace_record(), ns: ns, tid: tid, descriptor: number, object_bytes: UInt32(object.utf8.count), reserved: 0)
         self.record(TRACE_RECORD_POLLED, key: access, record, Array(object.utf8))
     }
 
     /// - Parameter policy: SCHED_
     public mutating func priority(_ tid: UInt32, at ns: UInt64, policy: Int32 = 0, nice: Int32 = 0, realTime: UInt32 = 0) {
-        var record = trace_priority_record()
-        record.ns = ns
-        record.tid = tid
-        record.policy = policy
-        record.nice = nice
-        record.priority = realTime
+        let record = trace_priority_record(
+            record: trace_record(), ns: ns, tid: tid, policy: policy, nice: nice, priority: realTime)
         self.record(TRACE_RECORD_PRIORITY, record, [])
     }
 
     /// Each a moment, a thread, flags and addresses.
     public mutating func samples(_ all: [(ns: UInt64, tid: UInt32, flags: Int, addresses: [UInt64])], count: UInt32? = nil) {
-        var record = trace_samples_record()
-        record.count = count ?? UInt32(all.count)
         self.record(
-            TRACE_RECORD_SAMPLES, record,
+            TRACE_RECORD_SAMPLES, trace_samples_record(record: trace_record(), count: count ?? UInt32(all.count), reserved: 0),
             all.flatMap { one in
                 let head = trace_sample(ns: one.ns, tid: one.tid, count: UInt16(one.addresses.count), flags: UInt16(one.flags))
                 return withUnsafeBytes(of: head) { Array($0) }
@@ -112,10 +84,8 @@ extension TraceBuilder {
 
     /// Code that the process made while it ran.
     public mutating func codeName(_ address: UInt64, _ byteCount: UInt64, _ name: String) {
-        var record = trace_code_name_record()
-        record.address = address
-        record.code_bytes = byteCount
-        record.name_bytes = UInt32(name.utf8.count)
+        let record = trace_code_name_record(
+            record: trace_record(), address: address, code_bytes: byteCount, name_bytes: UInt32(name.utf8.count), reserved: 0)
         self.record(TRACE_RECORD_CODE_NAME, record, Array(name.utf8))
     }
 }

@@ -43,8 +43,7 @@ public struct TraceBuilder: Sendable {
     public mutating func text(_ key: Int, _ text: String) { self.text(key, bytes: Array(text.utf8)) }
 
     public mutating func text(_ key: Int, bytes: [UInt8]) {
-        var record = trace_text_record()
-        record.text_bytes = UInt32(bytes.count)
+        let record = trace_text_record(record: trace_record(), text_bytes: UInt32(bytes.count), reserved: 0)
         self.record(TRACE_RECORD_TEXT, key: key, record, bytes)
     }
 
@@ -66,8 +65,7 @@ public struct TraceBuilder: Sendable {
 
     /// Adds a record of how many of a module's `functions` have entry patches.
     public mutating func patched(_ module: UInt32, functions: UInt32, patched: UInt32) {
-        var record = trace_patched_record()
-        (record.module, record.functions, record.patched) = (module, functions, patched)
+        let record = trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, reserved: 0)
         self.record(TRACE_RECORD_PATCHED, record, [])
     }
 
@@ -75,19 +73,16 @@ public struct TraceBuilder: Sendable {
         _ id: UInt32, _ name: String, module: UInt32 = 0, address: UInt64 = 0x5000_1000,
         isEntryOnly: Bool = false, flags: Int = 0
     ) {
-        var record = trace_function_record()
-        record.function = id
-        record.module = module
-        record.address = address
-        record.flags = UInt32(flags) | (isEntryOnly ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : 0)
-        record.name_bytes = UInt32(name.utf8.count)
+        let record = trace_function_record(
+            record: trace_record(), function: id, module: module, address: address,
+            flags: UInt32(flags) | (isEntryOnly ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : 0), name_bytes: UInt32(name.utf8.count))
         self.record(TRACE_RECORD_FUNCTION, record, Array(name.utf8))
     }
 
     /// Functions without records of their own: how far after the module's lowest address they begin, by ids that follow each other.
     public mutating func functions(_ first: UInt32, module: UInt32, offsets: [UInt32], count: UInt32? = nil) {
-        var record = trace_functions_record()
-        (record.first, record.module, record.count) = (first, module, count ?? UInt32(offsets.count))
+        let record = trace_functions_record(
+            record: trace_record(), first: first, module: module, count: count ?? UInt32(offsets.count), reserved: 0)
         self.record(TRACE_RECORD_FUNCTIONS, record, offsets.flatMap { offset in withUnsafeBytes(of: offset) { Array($0) } })
     }
 
@@ -113,10 +108,7 @@ public struct TraceBuilder: Sendable {
     }
 
     public mutating func threadEnd(_ thread: Int, at ticks: UInt64) {
-        var record = trace_thread_record()
-        record.thread = UInt32(thread)
-        record.tid = threads[thread].tid
-        record.ticks = ticks
+        let record = trace_thread_record(record: trace_record(), thread: UInt32(thread), tid: threads[thread].tid, ticks: ticks)
         self.record(TRACE_RECORD_THREAD_END, record, [])
     }
 
