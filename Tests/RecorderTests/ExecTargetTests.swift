@@ -105,11 +105,10 @@ import Testing
         let path = scratch.write("privileged", elf(), mode: 0o4755)
         var info = stat()
         stat(path, &info)
-        #expect(refusal(path, "", user)?.message.contains("set-user-ID") == (info.st_uid == 1000 ? nil : true))
+        #expect(refusal(path, path: nil, user)?.message.contains("set-user-ID") == (info.st_uid == 1000 ? nil : true))
         let owner = Identity(realUser: info.st_uid, effectiveUser: info.st_uid, realGroup: 0, effectiveGroup: 0, noNewPrivileges: false)
-        #expect(refusal(path, "", owner) == nil)
+        #expect(refusal(path, path: nil, owner) == nil)
     }
-    private func refusal(_ program: String, _: String, _ identity: Identity) -> Refusal? { refusal(program, path: nil, identity) }
 }
 #endif
 

@@ -87,13 +87,7 @@ import Testing
     let scratch = Scratch()
 
     func header(session: UInt64 = 7, pid: UInt32 = 11, nextOffset: UInt64 = 4096, version: UInt32 = UInt32(TRACE_VERSION)) -> [UInt8] {
-        var header = trace_file_header()
-        withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: [0x54, 0x52, 0x41, 0x43, 0x45, 0x52, 0x1a, 0x0a]) }
-        header.version = version
-        header.pid = pid
-        header.session = session
-        header.next_offset = nextOffset
-        return withUnsafeBytes(of: header) { Array($0) } + [UInt8](repeating: 0, count: 4096 - MemoryLayout<trace_file_header>.size)
+        emptyTrace { ($0.session, $0.pid, $0.next_offset, $0.version) = (session, pid, nextOffset, version) }
     }
 
     func chunk(bytes: Int, used: UInt64 = 0, body: [UInt8] = []) -> [UInt8] {
@@ -142,9 +136,7 @@ import Testing
         var after = trace_chunk_header()
         #expect(pread(file, &after, 128, 4096) == 128)
         #expect(after.byte_count == 8192 && after.used_bytes == 0 && after.magic == UInt32(TRACE_CHUNK_MAGIC))
-        var info = stat()
-        fstat(file, &info)
-        #expect(info.st_size == 4096 + 8192)
+        #expect(byteCount(file) == 4096 + 8192)
         #expect(UsedEnd.cut(file: file, size: 4096 + 8192, nextOffset: 4096 + 65536) == 4096 + 8192) // and stays
     }
 
@@ -179,9 +171,7 @@ import Testing
         #expect(!preparer.hasGivenUp)
         let prepared = header.current.prepared_offset
         #expect(prepared == 4096 + 8192 + PreparationPlan.smallestLead)
-        var info = stat()
-        fstat(header.file, &info)
-        #expect(UInt64(info.st_size) == prepared)
+        #expect(byteCount(header.file) == Int(prepared))
         var back = [UInt8](repeating: 1, count: Int(prepared) - 4096)
         #expect(pread(header.file, &back, back.count, 4096) == back.count)
         #expect(Array(back[..<8192]) == events)
@@ -204,9 +194,7 @@ import Testing
         _ = preparer.look()
         #expect(preparer.hasGivenUp)
         header.set(exitStatus: 3)
-        var info = stat()
-        fstat(header.file, &info)
-        #expect(info.st_size == 0)
+        #expect(byteCount(header.file) == 0)
         #expect(header.current.session == 0)
     }
 

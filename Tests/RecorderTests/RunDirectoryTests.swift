@@ -3,16 +3,12 @@ import Glibc
 import Recorder
 import Testing
 
-/// Returns a trace without events, of a process of this boot and pid namespace that has ended or is alive.
+/// Returns a trace of a process of this boot and pid namespace that has ended or is alive.
 private func trace(session: UInt64 = 7, pid: pid_t) -> [UInt8] {
-    var header = trace_file_header()
-    withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: [0x54, 0x52, 0x41, 0x43, 0x45, 0x52, 0x1a, 0x0a]) }
-    header.version = UInt32(TRACE_VERSION)
-    header.pid = UInt32(pid)
-    header.session = session
-    header.boot = ProcessStatus.bootID
-    header.pid_namespace = ProcessStatus.ownNamespace
-    return withUnsafeBytes(of: header) { Array($0) } + [UInt8](repeating: 0, count: 4096 - MemoryLayout<trace_file_header>.size)
+    emptyTrace {
+        ($0.pid, $0.session) = (UInt32(pid), session)
+        ($0.boot, $0.pid_namespace) = (ProcessStatus.bootID, ProcessStatus.ownNamespace)
+    }
 }
 
 /// No process has it: pid_max is below (proc(5)).

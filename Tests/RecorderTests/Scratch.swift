@@ -1,4 +1,5 @@
 // A temporary directory and the files that tests build in it.
+import CTraceLayout
 import Glibc
 
 final class Scratch {
@@ -30,6 +31,20 @@ final class Scratch {
 
     @discardableResult
     func write(_ name: String, _ text: String, mode: mode_t = 0o755) -> String { write(name, Array(text.utf8), mode: mode) }
+}
+
+/// A trace without events.
+func emptyTrace(_ change: (inout trace_file_header) -> Void) -> [UInt8] {
+    var header = trace_file_header()
+    withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: [0x54, 0x52, 0x41, 0x43, 0x45, 0x52, 0x1a, 0x0a]) }
+    header.version = UInt32(TRACE_VERSION)
+    change(&header)
+    return withUnsafeBytes(of: header) { Array($0) } + [UInt8](repeating: 0, count: 4096 - MemoryLayout<trace_file_header>.size)
+}
+
+func byteCount(_ file: Int32) -> Int {
+    var info = stat()
+    return fstat(file, &info) == 0 ? info.st_size : -1
 }
 
 /// A 64-bit ELF file with at most a PT_INTERP.
