@@ -209,10 +209,11 @@ let package = Package(
         .testTarget(
             name: "LaunchLabTests",
             dependencies: ["LaunchLab", "CLaunch", "Presentation", "Recorder", "Statistics"]),
-        .testTarget(name: "UnwindingTests", dependencies: ["CTraceLayout", "CUnwindingTests", "Unwinding"]),
+        .testTarget(name: "UnwindingTests", dependencies: ["Unwinding", "UnwindingTesting"]),
+        .target(name: "UnwindingTesting", dependencies: ["CUnwindingTests", "Unwinding"], path: "Tests/UnwindingTesting"),
         .target(name: "CUnwindingTests", path: "Tests/CUnwindingTests", linkerSettings: [.linkedLibrary("dw")]),
         .executableTarget(
-            name: "unwind-program", dependencies: ["CTraceLayout", "CUnwindingTests", "Unwinding"], path: "Tests/unwind-program"),
+            name: "unwind-program", dependencies: ["CTraceLayout", "Unwinding", "UnwindingTesting"], path: "Tests/unwind-program"),
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "TraceFormat", "CTraceLayout"]),
     ]
 )

@@ -95,6 +95,7 @@ TABLE = """
     Tests/kernel_account.py      Tests/RecordTests Tests/OrderTests Tests/EndToEnd
     Tests/CUnwindingTests/       Tests/UnwindingTests
     Tests/unwind-program/        Tests/UnwindingTests
+    Tests/UnwindingTesting/      Tests/UnwindingTests
     Tests/TraceTesting/          Tests/TraceAnalysisTests Tests/TracePageTests
     Tests/generate-trace/        Tests/ViewTests Tests/ExportTests
     Tests/cut-trace/             Tests/EndToEnd/durability.py

@@ -1,22 +1,11 @@
-import CTraceLayout
-import CUnwindingTests
 import Foundation
 import Glibc
 import Testing
 import Unwinding
+import UnwindingTesting
 
 /// True if the kernel lets this user sample their own programs (kernel.perf_event_paranoid, seccomp).
-private let maySample: Bool = {
-    var nothing = sampling_events()
-    nothing.exec = { _, _ in }
-    nothing.fork = { _, _, _ in }
-    nothing.map = { _, _, _, _, _, _, _ in }
-    nothing.exit = { _, _ in }
-    nothing.sample = { _, _, _, _, _, _, _ in }
-    var arguments = [strdup("/bin/true"), nil]
-    defer { free(arguments[0]) }
-    return sampling_run(&arguments, 1_000_000, 4096, SampleUnwinder.registerMask, &nothing) == 0
-}()
+private let maySample = Sampling { _, _, _, _, _, _ in }.run(["/bin/true"], stackBytes: 4096) == 0
 
 private let compiler = "/usr/bin/gcc"
 private let python = "/usr/bin/python3"
@@ -59,84 +48,15 @@ private let python = "/usr/bin/python3"
     }
 
     private func check(_ arguments: [String]) throws {
-        let sampling = Sampling()
-        var events = sampling_events()
-        events.context = Unmanaged.passUnretained(sampling).toOpaque()
-        events.exec = { Sampling.of($0).unwinder.exec($1) }
-        events.fork = { Sampling.of($0).unwinder.fork(parent: $1, child: $2) }
-        events.map = { context, pid, address, length, offset, inode, path in
-            Sampling.of(context).map(pid, address, length, offset, inode, String(cString: path!))
+        let sampling = Sampling { sampling, pid, _, _, registers, stack in
+            let (frames, _) = sampling.unwinder.sample(pid, registers: registers, stack: stack)
+            sampling.compare(pid, frames, registers, stack)
         }
-        events.exit = { Sampling.of($0).exit($1) }
-        events.sample = { context, pid, _, _, registers, stack, byteCount in
-            Sampling.of(context).sample(
-                pid, UnsafeBufferPointer(start: registers, count: Processor.current.sampleOrder.count),
-                UnsafeRawBufferPointer(start: stack, count: Int(byteCount)))
-        }
-        var pointers = arguments.map { strdup($0) } + [nil]
-        defer { pointers.forEach { free($0) } }
-        let failure = sampling_run(&pointers, 1_000_000, 16384, SampleUnwinder.registerMask, &events)
-        #expect(failure == 0)
-        for comparison in sampling.comparisons {
+        #expect(sampling.run(arguments) == 0)
+        for one in sampling.comparisons {
+            #expect(one.compared > 10, "\(one.name)")
             // They look at the process as it is some milliseconds later, and give up where a file has gone or come meanwhile.
-            let name = String(cString: comparison.reference.name)
-            #expect(comparison.compared > 10, "\(name)")
-            #expect(comparison.equal * 100 >= comparison.compared * 98, "\(name): \(comparison.different.prefix(2))")
-        }
-    }
-}
-
-/// What another unwinder makes of the same samples.
-private struct Comparison {
-    let reference: reference
-    var processes: [pid_t: UnsafeMutableRawPointer] = [:]
-    var compared = 0, equal = 0
-    var different: [([UInt64], [UInt64])] = []
-
-    mutating func forget(_ pid: pid_t) { processes.removeValue(forKey: pid).map { reference.close($0) } }
-
-    mutating func compare(_ pid: pid_t, _ frames: [UInt64], with sample: stack_sample) {
-        if processes[pid] == nil { processes[pid] = reference.open(pid) }
-        guard let process = processes[pid] else { return }
-        var expected = [UInt64](repeating: 0, count: Unwinder.mostFrames)
-        let count = withUnsafePointer(to: sample) { reference.unwind(process, $0, &expected, Int32(expected.count)) }
-        guard count > 0 else { return }
-        compared += 1
-        if frames.starts(with: expected[..<Int(count)]) {
-            equal += 1
-        } else {
-            different.append((frames, Array(expected[..<Int(count)])))
-        }
-    }
-}
-
-private final class Sampling {
-    let unwinder = SampleUnwinder()
-    var comparisons = [libdwfl, libunwind].map { Comparison(reference: $0) }
-
-    static func of(_ context: UnsafeMutableRawPointer?) -> Sampling { Unmanaged<Sampling>.fromOpaque(context!).takeUnretainedValue() }
-
-    func map(_ pid: pid_t, _ address: UInt64, _ length: UInt64, _ offset: UInt64, _ inode: UInt64, _ path: String) {
-        unwinder.map(pid, address: address, length: length, offset: offset, path: path, inode: inode)
-        forget(pid)
-    }
-
-    func exit(_ pid: pid_t) {
-        unwinder.exit(pid)
-        forget(pid)
-    }
-
-    private func forget(_ pid: pid_t) {
-        for index in comparisons.indices { comparisons[index].forget(pid) }
-    }
-
-    func sample(_ pid: pid_t, _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer) {
-        let (frames, _) = unwinder.sample(pid, registers: registers, stack: stack)
-        Processor.current.dwarfRegisters(registers).withUnsafeBufferPointer {
-            let sample = stack_sample(
-                registers: $0.baseAddress, register_count: Int32($0.count), stack_pointer: $0[Processor.current.stackPointer],
-                stack_bytes: UInt64(stack.count), stack: stack.baseAddress)
-            for index in comparisons.indices { comparisons[index].compare(pid, frames, with: sample) }
+            #expect((one.equal + one.shorter) * 100 >= one.compared * 98, "\(one.name): \(one.different.prefix(2))")
         }
     }
 }
