@@ -205,11 +205,11 @@ let package = Package(
                 "CPageFiles", "Presentation", "Symbols", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting",
             ]),
         .testTarget(name: "FunctionUseTests", dependencies: ["FunctionUse"]),
-        .testTarget(name: "SymbolsTests", dependencies: ["ELF", "Symbols"]),
+        .testTarget(name: "SymbolsTests", dependencies: ["ELF", "Statistics", "Symbols"]),
         .testTarget(
             name: "LaunchLabTests",
             dependencies: ["LaunchLab", "CLaunch", "Presentation", "Recorder", "Statistics"]),
-        .testTarget(name: "UnwindingTests", dependencies: ["Unwinding", "UnwindingTesting"]),
+        .testTarget(name: "UnwindingTests", dependencies: ["Statistics", "Unwinding", "UnwindingTesting"]),
         .target(name: "UnwindingTesting", dependencies: ["CUnwindingTests", "Unwinding"], path: "Tests/UnwindingTesting"),
         .target(name: "CUnwindingTests", path: "Tests/CUnwindingTests", linkerSettings: [.linkedLibrary("dw")]),
         .executableTarget(

@@ -1,5 +1,6 @@
 import ELF
 import Foundation
+import Statistics
 import Symbols
 import Testing
 
@@ -140,13 +141,8 @@ private let slow = """
         let address = try built.address("slow_init")
         let identity = built.identity
         let good = try Data(contentsOf: URL(fileURLWithPath: built.path))
-        var random: UInt64 = 0x9e37_79b9_7f4a_7c15
-        func next(_ bound: Int) -> Int {
-            random ^= random << 13
-            random ^= random >> 7
-            random ^= random << 17
-            return Int(random % UInt64(bound))
-        }
+        var random = SplitMix(seed: 1)
+        func next(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
         for round in 0..<300 {
             var bytes = good
             if round % 3 == 0 { bytes = bytes.prefix(next(bytes.count)) }

@@ -1,24 +1,14 @@
 import Glibc
+import Statistics
 import Testing
 import Unwinding
 
 /// Files and stacks that hold anything.
 @Suite struct HostileTests {
-    private struct Random: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 { // SplitMix64 (Steele, Lea, Flood 2014)
-            state &+= 0x9e37_79b9_7f4a_7c15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-            z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-            return z ^ (z >> 31)
-        }
-    }
-
     @Test func damagedFilesAndStacksEndAWalk() throws {
         let libc = try #require(ProcessMaps(pid: getpid()).first { $0.isExecutable && $0.path.contains("/libc.so.6") })
         let bytes = try #require(contents(libc.path))
-        var random = Random(state: 1)
+        var random = SplitMix(seed: 1)
         let whole = try #require(image(bytes))
         let text = try #require(whole.segments.first { $0.isExecutable })
         let frames = Int(whole.framesAddress &- whole.segments[0].address)..<Int(whole.framesAddress) + whole.frames.count
