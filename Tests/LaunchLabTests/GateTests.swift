@@ -3,15 +3,25 @@ import LaunchLab
 import Testing
 
 @Suite struct GateTests {
-    private func baseline(_ change: (inout Baseline) -> Void = { _ in }) -> Baseline {
+    private func baseline(
+        _ profiles: [LaunchProfile] = ProfileMaker.profiles(30), _ change: (inout Baseline) -> Void = { _ in }
+    ) -> Baseline {
         let machine = MeasuredMachine(architecture: "x86_64", cpu: "test", kernel: "6", calibrationMs: 2)
         var baseline = Baseline(
-            program: "app", command: LaunchCommand(words: ["./app", "--serve"]), profiles: ProfileMaker.profiles(30), machine: machine)
+            program: "app", command: LaunchCommand(words: ["./app", "--serve"]), profiles: profiles, machine: machine)
         change(&baseline)
         return baseline
     }
     private func findings(_ baseline: Baseline, calibrationMs: Double = 2, _ change: (inout ProfileMaker) -> Void = { _ in }) -> [Finding] {
         Gate(baseline, calibrationMs: calibrationMs).findings(ProfileMaker.profiles(15, change))
+    }
+
+    private func changed(_ profiles: [LaunchProfile], _ change: (CallNode) -> CallNode) -> [LaunchProfile] {
+        profiles.map { profile in
+            var profile = profile
+            profile.tree = change(profile.tree)
+            return profile
+        }
     }
 
     @Test func anUnchangedProgramPasses() { #expect(findings(baseline()).isEmpty) }
@@ -33,15 +43,9 @@ import Testing
                 node.children = node.children.map(renamed)
                 return node
             }
-            return ProfileMaker.profiles(15, change).map { profile in
-                var profile = profile
-                profile.tree = renamed(profile.tree)
-                return profile
-            }
+            return changed(ProfileMaker.profiles(15, change)) { renamed($0) }
         }
-        let machine = MeasuredMachine(architecture: "x86_64", cpu: "test", kernel: "6", calibrationMs: 2)
-        let before = Baseline(
-            program: "app", command: LaunchCommand(words: ["./app"]), profiles: stripped(["slow_init": "0x100"]), machine: machine)
+        let before = baseline(stripped(["slow_init": "0x100"]))
         func new(_ profiles: [LaunchProfile]) -> [String] {
             Gate(before, calibrationMs: 2).findings(profiles).filter { $0.rule == .newConstructor }.map(\.subject)
         }
@@ -92,7 +96,7 @@ import Testing
     }
 
     @Test func aBaselineOfAnOlderToolKnowsNoItems() throws {
-        let path = FileManager.default.temporaryDirectory.appendingPathComponent("baseline-\(UUID().uuidString).json").path
+        let path = NSTemporaryDirectory() + "baseline-\(UUID().uuidString).json"
         defer { try? FileManager.default.removeItem(atPath: path) }
         let made = baseline()
         try made.text.write(toFile: path, atomically: true, encoding: .utf8)
@@ -123,12 +127,8 @@ import Testing
     @Test func onADisturbedMachineNoStageIsJudgedAndANewConstructorByItsQuickestLaunch() {
         func found(_ scale: [Double]) -> [Finding] {
             let profiles = ProfileMaker.profiles(scale.count) { $0.hasExtraLibrary = true }
-            return Gate(baseline(), calibrationMs: 2).findings(
-                zip(profiles, scale).map { profile, scale in
-                    var profile = profile
-                    profile.tree = profile.tree.scaled(by: scale)
-                    return profile
-                }, areTimesJudged: false)
+            let scaled = zip(profiles, scale).flatMap { profile, scale in changed([profile]) { $0.scaled(by: scale) } }
+            return Gate(baseline(), calibrationMs: 2).findings(scaled, areTimesJudged: false)
         }
         #expect(found([40, 1, 30, 20, 50]).map(\.rule) == [.newLibrary, .newConstructor]) // extra_init takes 1 ms
         #expect(found([40, 0.1, 30, 20, 50]).map(\.rule) == [.newLibrary])
@@ -170,19 +170,13 @@ import Testing
     @Test func lazyInitializersThatComeAndGoAreNamed() throws {
         let new = try #require(causes { $0.lazy = 2e6 }.first)
         #expect(new.kind == .lazy && new.name == "make_table" && new.change == .new)
-        let machine = MeasuredMachine(architecture: "x86_64", cpu: "test", kernel: "6", calibrationMs: 2)
-        let with = Baseline(
-            program: "app", command: LaunchCommand(words: ["app"]), profiles: ProfileMaker.profiles(30) { $0.lazy = 2e6 }, machine: machine)
+        let with = baseline(ProfileMaker.profiles(30) { $0.lazy = 2e6 })
         let gone = try #require(Gate(with, calibrationMs: 2).causes(ProfileMaker.profiles(15)).first)
         #expect(gone.kind == .lazy && gone.change == .gone && gone.difference < 0)
     }
 
     @Test func aSlowerMachineIsNoCause() {
-        let slow = ProfileMaker.profiles(15).map { profile in
-            var profile = profile
-            profile.tree = profile.tree.scaled(by: 1.3)
-            return profile
-        }
+        let slow = changed(ProfileMaker.profiles(15)) { $0.scaled(by: 1.3) }
         #expect(Gate(baseline(), calibrationMs: 2.6).causes(slow).isEmpty)
     }
 
