@@ -61,8 +61,7 @@ struct Loaded {
 
     subscript(_ name: String) -> FunctionSummary? { summary.functions.first { $0.name == name } }
 
-    /// Each function by name, with its calls, total and self time.
-    var rows: [String] { summary.functions(by: .name).map { "\($0.name) \($0.calls) \($0.total.count) \($0.selfTime)" } }
+    var rows: [String] { summary.rows }
 
     var totals: [String: UInt64] { Dictionary(uniqueKeysWithValues: summary.functions.map { ($0.name, $0.total.count) }) }
 
@@ -88,6 +87,11 @@ struct Loaded {
         }
         return lines
     }
+}
+
+extension Summary {
+    /// Each function by name, with its calls, total and self time.
+    var rows: [String] { functions(by: .name).map { "\($0.name) \($0.calls) \($0.total.count) \($0.selfTime)" } }
 }
 
 /// main = 1, a = 2, b = 3, c = 4, and setjmp = 5, of which only entries are recorded. One thread, 0, with tid = pid.
