@@ -161,7 +161,7 @@ func tree(_ steps: [Step]) throws -> CallTree { try tree(demo(steps)) }
 
     /// These functions one after the other, each of which calls main.
     private func aroundMain(_ functions: ClosedRange<Int>) -> [Step] {
-        functions.map { function in
+        functions.map { function -> Step in
             let at = function * 100
             return .call(UInt32(function), at, at + 50, [.call(1, at + 10, at + 30)])
         }

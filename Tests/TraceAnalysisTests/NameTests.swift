@@ -39,7 +39,8 @@ import TraceTesting
             }
             let known = try trace(buildID: [0xde, 0xad, 0xbe, 0xef])
             let table = FunctionNames(known.metadata)
-            #expect([10, 11, 12].map { table.name(of: $0).name } == ["hidden", "?#11", "0x400001"]) // the last begins where no symbol does
+            // No symbol begins where the last does.
+            #expect(([10, 11, 12] as [UInt32]).map { table.name(of: $0).name } == ["hidden", "?#11", "0x400001"])
             #expect(known.warnings.isEmpty)
 
             // Another file is at the path: nothing is known of the one that was traced.

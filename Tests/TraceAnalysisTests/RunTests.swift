@@ -138,8 +138,10 @@ private func process(
     }
 
     @Test func theRunIsTheSameHoweverManyReadIt() throws {
-        let run = try Run(
-            (0..<40).map { process(100 + $0, "f\($0 % 7)", calls: Int($0) + 1, of: 10 + UInt64($0), begun: 1_000_000 + UInt64($0)) })
+        let traces = (0..<40).map { (n: UInt32) in
+            process(100 + n, "f\(n % 7)", calls: Int(n) + 1, of: 10 + UInt64(n), begun: 1_000_000 + UInt64(n))
+        }
+        let run = try Run(traces)
         func text(_ workers: Int) -> String { ReportOutput(run.summary(workers: workers), nil).json.text() }
         let alone = text(1)
         for workers in [2, 3, 16] { #expect(text(workers) == alone) }
