@@ -57,7 +57,8 @@ import TraceTesting
                 "functions", "calls", "processes",
             ])
         #expect(object["program"] as? String == "/usr/bin/demo")
-        #expect(["schema", "pid", "dropped", "duration_ns"].map { object[$0] as? Int } == [1, 4711, 3, Int(loaded.summary.duration.count)])
+        #expect(
+            ["schema", "pid", "dropped", "duration_ns"].map { object[$0] as? Int } == [1, 4711, 3, Int(loaded.summary.duration.count)])
         #expect(object["window"] is NSNull)
         let threads = try #require(object["threads"] as? [[String: Any]])
         #expect(threads.map { Set($0.keys) } == [["pid", "tid", "name", "calls", "span_ns", "own_ns"]])

@@ -22,10 +22,12 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
     }
     for (address, name) in [(0x1000, "start"), (0x2000, "scan")] as [(UInt64, String)] { builder.codeName(address, 0x100, name) }
     let main = builder.thread("app"), other = builder.thread(tid: 4712, "settings")
-    builder.steps(other, [
-        .enter(2, 500_000), .call(10, 900_000, 1_000_000, object: 0x559c), .call(11, 5_000_000, 5_100_000, object: 0x559c),
-        .exit(2, 9_000_000),
-    ])
+    builder.steps(
+        other,
+        [
+            .enter(2, 500_000), .call(10, 900_000, 1_000_000, object: 0x559c), .call(11, 5_000_000, 5_100_000, object: 0x559c),
+            .exit(2, 9_000_000),
+        ])
     builder.steps(main, [.enter(1, 600_000), .enter(10, 2_000_000, object: 0x559c), .exit(10, 5_300_000), .exit(1, 9_900_000)])
     builder.switches([(begin + 2_100_000, 4711, waits), (begin + 5_200_000, 4711, runs), (begin + 8_000_000, 4711, preempted)])
     func sample(_ milliseconds: UInt64, _ tid: UInt32, _ stack: [UInt64]) {

@@ -28,11 +28,13 @@ func writeSeeds(_ directory: String) {
     }
     write("open", demo())
     var builder = demo()
-    builder.steps(0, [
-        .split, .exit(1, 100), // RESUME
-        .call(2, 20_000_000, 20_000_010), // BASE
-        .unwind(1, 20_000_020),
-    ])
+    builder.steps(
+        0,
+        [
+            .split, .exit(1, 100), // RESUME
+            .call(2, 20_000_000, 20_000_010), // BASE
+            .unwind(1, 20_000_020),
+        ])
     builder.threadEnd(0, at: start + 20_000_030)
     write("controls", builder)
     builder = demo()
@@ -46,10 +48,12 @@ func writeSeeds(_ directory: String) {
     write("threads", builder)
     // With call sites: of a leaf, of an open call whose chunk ends, and one without its call.
     builder = demo()
-    builder.steps(0, [
-        .call(2, 50, 80, [.call(2, 60, 70, site: 0x5000_1240), .split], site: 0x5000_1234), .word(.control(.site, 0x5000_1250), 90),
-        .exit(2, 100),
-    ])
+    builder.steps(
+        0,
+        [
+            .call(2, 50, 80, [.call(2, 60, 70, site: 0x5000_1240), .split], site: 0x5000_1234), .word(.control(.site, 0x5000_1250), 90),
+            .exit(2, 100),
+        ])
     write("sites", builder)
     // A start: constructors, a library opened in one of them, something made once, ready by its output.
     builder = demo()

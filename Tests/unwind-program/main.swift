@@ -63,7 +63,8 @@ while let option = arguments.first, option.hasPrefix("--") {
     default: fatalError("no option \(option)")
     }
 }
-let failure = Sampling { measured.sample($0, $1, $2, $3, $4, $5) }.run(arguments, period: period, stackBytes: stackBytes)
+let sampling = Sampling { measured.sample($0, $1, $2, $3, $4, $5) }
+let failure = sampling.run(arguments, period: period, stackBytes: stackBytes)
 guard failure == 0 else { fatalError("perf_event_open: \(String(cString: strerror(failure)))") }
 let count = max(measured.samples, 1)
 func thousandths(_ value: Int) -> String { "\(value / 1000).\(String(1000 + value % 1000).dropFirst())" }

@@ -36,7 +36,8 @@ package struct FunctionNames: Sendable {
             zip(functions, names).map { function, name -> (Function, Row) in
                 let module = Self.moduleName(function, metadata)
                 return (function, Row(name: name, symbol: function.rawName, module: module, isEntryOnly: function.isEntryOnly))
-            }, metadata) { $1 }
+            }, metadata
+        ) { $1 }
     }
 
     /// One of several traces.
@@ -46,7 +47,8 @@ package struct FunctionNames: Sendable {
                 var row = names.row(of: function, metadata)
                 row.isEntryOnly = function.isEntryOnly
                 return (function, row)
-            }, metadata) { $1 }
+            }, metadata
+        ) { $1 }
     }
 
     /// Rows to add up by, which have no names for people: what finding them out takes is for functions that were called.
