@@ -14,11 +14,7 @@ func writeFile(_ text: String, to path: String, replaces: Bool = true, status: I
 ///   - path: "-" is standard output
 ///   - force: replaces what is there
 func writePage(_ html: String, to path: String, force: Bool) throws {
-    if path == "-" {
-        var standard = Output()
-        try standard.write(html)
-        return try standard.flush()
-    }
+    if path == "-" { return try Output.write(html) }
     try writeFile(html, to: path, replaces: force)
     complain("\(path): open it in a browser")
 }

@@ -46,6 +46,30 @@ struct Output {
         if buffer.count >= 1 << 16 { try flush() }
     }
 
+    mutating func lines(_ texts: some Sequence<String>) throws { for text in texts { try line(text) } }
+
+    /// Writes an answer and nothing else: as JSON, the rows of its list `csv` as CSV, or what `text` writes.
+    func show<Answer: Presentation.Record>(
+        _ answer: @autoclosure () -> Answer, json: Bool, csv rows: String? = nil, _ text: (inout Output) throws -> Void
+    ) throws {
+        var output = self
+        if json {
+            try output.line(answer().json.text())
+        } else if let rows {
+            try output.lines(CSV.lines(answer(), of: rows))
+        } else {
+            try text(&output)
+        }
+        try output.finish()
+    }
+
+    /// Writes a text and nothing else to standard output.
+    static func write(_ text: String) throws {
+        var output = Output()
+        try output.write(text)
+        try output.flush()
+    }
+
     mutating func flush() throws {
         if mayPage, pager == nil {
             pager = Pager()

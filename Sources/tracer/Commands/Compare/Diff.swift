@@ -89,16 +89,12 @@ struct Diff: ParsableCommand {
                 diff, title: "\(programs) compared", facts: "before \(describe(first)), after \(describe(second))", notes: doubts)
             try writePage(page.html, to: html, force: force)
         } else {
-            var output = display.output()
-            if json {
-                try output.line(diff.json.text())
-            } else {
+            try display.output().show(diff, json: json) { output in
                 let style = output.style
                 try output.line(style.bold("before  ") + describe(first))
                 try output.line(style.bold("after   ") + describe(second))
                 try output.write(diff.text(top: top, width: output.width, names: names.style, style))
             }
-            try output.finish()
         }
         for trace in (first + second).flatMap({ $0 }) { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     }

@@ -33,9 +33,7 @@ struct Open: ParsableCommand {
         reportLosses(traces)
         for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
         onEndingSignals([SIGINT, SIGTERM]) { _ in _exit(0) }
-        var output = Output()
-        try output.line("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:\(server.port)\(path)")
-        try output.flush()
+        try Output.write("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:\(server.port)\(path)\n")
         complain("serving \(readable(byteCount: file.byteCount)) until Ctrl-C")
         server.serve(file.descriptor, byteCount: file.byteCount, at: path)
     }

@@ -62,28 +62,27 @@ struct Callers: ParsableCommand {
         }
         if correct { try Tree.checkCost(of: tree, files) }
         let upward = tree.callers(of: chosen), downward = tree.below(chosen)
-        var output = display.output()
-        if json {
-            try output.line(CallersOutput(callers: upward, calls: downward).json.text())
-            try output.finish()
-            return try finish(files)
+        try display.output().show(CallersOutput(callers: upward, calls: downward), json: json) { output in
+            var options = CallTree.TextOptions(least: least.share, deepest: depth, width: names.style == .full ? nil : output.width)
+            options.isCorrected = correct
+            let style = output.style
+            try writeLosses(files, &output)
+            for (index, (title, whole)) in [("who calls it", upward), ("what it calls", downward)].enumerated() {
+                let view = whole.named(names.style)
+                guard let root = view.roots.first else { continue }
+                if index > 0 { try output.line("") }
+                try output.line(style.bold(title))
+                try output.line(style.dim(CallTree.columns(options)))
+                try view.lines(root, options, style) { try output.line($0) }
+            }
         }
-        var options = CallTree.TextOptions(least: least.share, deepest: depth, width: names.style == .full ? nil : output.width)
-        options.isCorrected = correct
-        let style = output.style
-        for file in files where !file.losses.isEmpty {
-            try output.line(style.alarm("\(basename(file.path)): \(file.losses.joined(separator: ", "))"))
-        }
-        for (title, whole) in [("called from", upward), ("calls", downward)] {
-            let view = whole.named(names.style)
-            guard let root = view.roots.first else { continue }
-            if title == "calls" { try output.line("") }
-            try output.line(style.bold(title == "calls" ? "what it calls" : "who calls it"))
-            try output.line(style.dim(CallTree.columns(options)))
-            try view.lines(root, options, style) { try output.line($0) }
-        }
-        try output.finish()
         try finish(files)
+    }
+
+    private func writeLosses(_ files: [TraceFile], _ output: inout Output) throws {
+        for file in files where !file.losses.isEmpty {
+            try output.line(output.style.alarm("\(basename(file.path)): \(file.losses.joined(separator: ", "))"))
+        }
     }
 
     private func noCall(in files: [TraceFile], nearest: String?) -> CommandFailure {
@@ -98,21 +97,10 @@ struct Callers: ParsableCommand {
         guard !report.rows.isEmpty else {
             throw noCall(in: files, nearest: files.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first)
         }
-        var output = display.output()
-        let style = output.style
-        if json {
-            try output.line(report.json.text())
-        } else if csv {
-            for line in CSV.lines(report, of: "sites") { try output.line(line) }
-        } else {
-            for file in files where !file.losses.isEmpty {
-                try output.line(style.alarm("\(basename(file.path)): \(file.losses.joined(separator: ", "))"))
-            }
-            for line in report.lines(width: names.fullNames ? nil : output.width, names: names.style, style: style) {
-                try output.line(line)
-            }
+        try display.output().show(report, json: json, csv: csv ? "sites" : nil) { output in
+            try writeLosses(files, &output)
+            try output.lines(report.lines(width: names.fullNames ? nil : output.width, names: names.style, style: output.style))
         }
-        try output.finish()
         try finish(files)
     }
 }

@@ -57,17 +57,12 @@ struct CoverageCommand: ParsableCommand {
             if count > 0 { complain("\(lcov): skipped \(counted(count, "function")) without a line: they have no debug information") }
         }
         if let html { try writePage(CoveragePage.html(coverage, names: names.style), to: html, force: force) }
-        var output = display.output()
-        if json {
-            try output.line(coverage.json.text())
-        } else if lcov == nil && html == nil {
-            for line in coverage.lines(
-                top: top, all: all, names: names.style, width: names.style == .full ? nil : output.width, style: output.style)
-            {
-                try output.line(line)
+        if json || lcov == nil && html == nil {
+            try display.output().show(coverage, json: json) { output in
+                let width = names.style == .full ? nil : output.width
+                try output.lines(coverage.lines(top: top, all: all, names: names.style, width: width, style: output.style))
             }
         }
-        try output.finish()
         for complaint in coverage.complaints { complain(complaint) }
         let losses = Losses(traces), lacking = losses.lost + losses.filtered
         if !lacking.isEmpty { complain("calls are missing from the traces: \(lacking.joined(separator: ", "))") }

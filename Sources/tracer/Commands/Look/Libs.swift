@@ -29,13 +29,7 @@ struct Libs: ParsableCommand {
         } catch {
             throw CommandFailure(message: error.description)
         }
-        var output = Output()
-        if json {
-            try output.line(report.json.text())
-        } else {
-            try output.write(report.table(style: output.style))
-        }
-        try output.flush()
+        try Output().show(report, json: json) { try $0.write(report.table(style: $0.style)) }
         try finish(trace, ofCalls: false)
     }
 }

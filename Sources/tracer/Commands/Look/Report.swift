@@ -110,16 +110,12 @@ struct Report: ParsableCommand {
                 message: "no call of \(function)\(threads.text) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
         }
         let locations = FunctionLocations(traces, lines: lines)
-        var output = display.output()
-        if json {
-            try output.line(FunctionOutput(report, window, locations).json.text())
-        } else {
+        try display.output().show(FunctionOutput(report, window, locations), json: json) { output in
             let title = RunSummary(traces, path: path, window: window, names: false).headline
             try report.lines(
                 title: title, least: 0.01, width: output.width, names: names.style, locations: locations, style: output.style
             ) { try output.line($0) }
         }
-        try output.finish()
         try finish(traces)
     }
 
@@ -158,21 +154,16 @@ struct Report: ParsableCommand {
         }
         // For several traces this takes long, so only where lines are asked for.
         let locations = lines || only != nil ? FunctionLocations(try only ?? trace.choice.open(run), lines: lines) : nil
-        var output = display.output()
-        if json {
-            try output.line(ReportOutput(whole, locations).json.text())
-        } else if csv {
-            let list = by == .process && !correct ? "processes" : "functions"
-            for line in CSV.lines(ReportOutput(whole, locations), of: list) { try output.line(line) }
-        } else if by == .process, !correct {
-            try output.write(whole.processTable(by: sort, top: top, width: output.width, style: output.style))
-        } else {
+        let isOfProcesses = by == .process && !correct, rows = isOfProcesses ? "processes" : "functions"
+        try display.output().show(ReportOutput(whole, locations), json: json, csv: csv ? rows : nil) { output in
+            let (width, style) = (output.width, output.style)
             try output.write(
-                whole.table(
-                    by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style,
-                    locations: locations, style: output.style))
+                isOfProcesses
+                    ? whole.processTable(by: sort, top: top, width: width, style: style)
+                    : whole.table(
+                        by: sort, grouping: by, isCorrected: correct, top: top, width: width, names: names.style, locations: locations,
+                        style: style))
         }
-        try output.finish()
         if !json, !csv, let hint = whole.interpreterHint { complain(hint) }
         try finish(whole)
     }

@@ -65,9 +65,7 @@ struct Samples: ParsableCommand {
         } else if folded {
             try ExportOutput("-", force: false, isBinary: false).writing { try report.writeFolded(to: $0) }
         } else {
-            var output = display.output()
-            if json { try output.line(report.json.text()) } else { try show(report, &output) }
-            try output.finish()
+            try display.output().show(report, json: json) { try show(report, &$0) }
         }
         try finish(files, ofCalls: false)
     }
@@ -84,12 +82,7 @@ struct Samples: ParsableCommand {
     }
 
     private func show(_ report: SampleReport, _ output: inout Output) throws {
-        var tree = report.tree.named(names.style)
-        switch by {
-        case .thread: break
-        case .process: tree = tree.merged(.threads)
-        case .run: tree = tree.merged(.processes)
-        }
+        let tree = by.merged(report.tree.named(names.style))
         let style = output.style, width = names.style == .full ? nil : output.width
         try output.line(style.bold(report.title))
         var process: Int?

@@ -40,15 +40,9 @@ struct Threads: ParsableCommand {
             ThreadReport(traces, window: window, choice, hasStages: stages, progress: $0)
         }
         try thread.check(report.threads, in: traces)
-        var output = display.output()
-        if json {
-            try output.line(report.json.text())
-        } else if csv {
-            for line in CSV.lines(report, of: "threads") { try output.line(line) }
-        } else {
-            for line in report.lines(width: output.width, style: output.style) { try output.line(line) }
+        try display.output().show(report, json: json, csv: csv ? "threads" : nil) {
+            try $0.lines(report.lines(width: $0.width, style: $0.style))
         }
-        try output.finish()
         try finish(traces, ofCalls: false)
     }
 }

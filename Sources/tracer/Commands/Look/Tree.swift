@@ -4,7 +4,17 @@ import Presentation
 import TraceAnalysis
 
 struct Tree: ParsableCommand {
-    enum Roots: String, CaseIterable, ExpressibleByArgument { case thread, process, run }
+    enum Roots: String, CaseIterable, ExpressibleByArgument {
+        case thread, process, run
+
+        func merged(_ tree: CallTree) -> CallTree {
+            switch self {
+            case .thread: tree
+            case .process: tree.merged(.threads)
+            case .run: tree.merged(.processes)
+            }
+        }
+    }
 
     static let configuration = CommandConfiguration(
         abstract: "Shows the merged call tree: each call path once, with its time and number of calls.",
@@ -67,20 +77,9 @@ struct Tree: ParsableCommand {
             tree = tree.focused(on: chosen)
         }
         if correct { try Self.checkCost(of: tree, files) }
-        switch by {
-        case .thread: break
-        case .process: tree = tree.merged(.threads)
-        case .run: tree = tree.merged(.processes)
-        }
-        var output = display.output()
-        if json {
-            try output.line(tree.json.text())
-            try output.finish()
-            return try finish(files)
-        }
-        try show(tree.named(names.style), &output)
-        try output.finish()
-        sayInterpreter(files)
+        tree = by.merged(tree)
+        try display.output().show(tree, json: json) { try show(tree.named(names.style), &$0) }
+        if !json { sayInterpreter(files) }
         try finish(files)
     }
 

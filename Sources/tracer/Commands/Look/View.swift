@@ -71,9 +71,7 @@ struct View: ParsableCommand {
         let served = PageServer(page, at: path)
         for file in files { for warning in file.warnings { complain("\(file.path): \(warning)") } }
         onEndingSignals([SIGINT, SIGTERM]) { _ in _exit(0) }
-        var output = Output()
-        try output.line(address)
-        try output.flush()
+        try Output.write(address + "\n")
         complain("serving until Ctrl-C")
         openInBrowser(address)
         server.serve { served.answer($0) }

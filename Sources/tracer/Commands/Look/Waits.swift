@@ -46,19 +46,10 @@ struct Waits: ParsableCommand {
         let choice = WaitChoice(least: least?.nanoseconds, kind: kind, threads: thread.pattern)
         let report = withProgress(basename(run.path)) { WaitReport(traces, window: window, choice, progress: $0) }
         try thread.check(report.threads, in: traces)
-        var output = display.output()
-        if json {
-            try output.line(WaitOutput(report, limit: rows.count ?? 0).json.text())
-        } else if csv {
-            for line in CSV.lines(WaitOutput(report, limit: rows.count ?? 0), of: "waits") { try output.line(line) }
-        } else {
-            for line in report.lines(
-                limit: rows.count ?? 30, width: names.fullNames ? nil : output.width, names: names.style, style: output.style)
-            {
-                try output.line(line)
-            }
+        try display.output().show(WaitOutput(report, limit: rows.count ?? 0), json: json, csv: csv ? "waits" : nil) { output in
+            let width = names.fullNames ? nil : output.width
+            try output.lines(report.lines(limit: rows.count ?? 30, width: width, names: names.style, style: output.style))
         }
-        try output.finish()
         try finish(traces, ofCalls: false)
     }
 }

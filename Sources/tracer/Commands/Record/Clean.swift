@@ -55,7 +55,7 @@ struct Clean: ParsableCommand {
         }
         var table = TextTable(["size", "age", "run"], leftAligned: [2])
         for run in found { table.add([readable(byteCount: run.byteCount), Self.age(now - run.lastWritten), run.path]) }
-        for line in table.lines(output.style, width: output.width) { try output.line(line) }
+        try output.lines(table.lines(output.style, width: output.width))
         try output.flush()
         let what = "\(counted(found.count, "run")), \(readable(byteCount: found.reduce(0) { $0 &+ $1.byteCount }))"
         if isDry {

@@ -74,7 +74,7 @@ struct Info: ParsableCommand {
         for text in Set(images.flatMap { $0.notes }).sorted() { try row("note", text) }
         for image in images { if let loss = image.lossText { try row("lost", "\(image.path): \(loss)") } }
         try output.line("")
-        for line in whole.processTree(width: output.width, style: output.style) { try output.line(line) }
+        try output.lines(whole.processTree(width: output.width, style: output.style))
     }
 
     private func describeEnds(of whole: RunSummary, _ run: TraceRun, _ row: (String, String?) throws -> Void) throws {

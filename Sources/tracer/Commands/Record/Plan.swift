@@ -56,13 +56,7 @@ struct Plan: ParsableCommand {
             throw CommandFailure(
                 message: "no function matches \(functions.joined(separator: ", ")): tracer plan \(modules[0]) --all lists them")
         }
-        var output = display.output()
-        if json {
-            try output.line(PlanOutput(modules: chosen).json.text())
-        } else {
-            try writeText(chosen, &output)
-        }
-        try output.finish()
+        try display.output().show(PlanOutput(modules: chosen), json: json) { try writeText(chosen, &$0) }
     }
 
     private func choose(_ plan: ModulePlan) -> PlannedFunctions {
@@ -92,7 +86,7 @@ struct Plan: ParsableCommand {
                 [grouped(each.functions.count), grouped(each.patchedCount), share(each)]
                     + counts.map { grouped($0) } + [grouped(each.functions.count - each.patchedCount), each.plan.path])
         }
-        for line in table.lines(output.style, width: output.width) { try output.line(line) }
+        try output.lines(table.lines(output.style, width: output.width))
         try writeReasons(chosen, &output)
         guard all || !functions.isEmpty else { return }
         let short = ShortNames(
@@ -102,7 +96,7 @@ struct Plan: ParsableCommand {
         }
         let list = TextTable(rows, PlanRow.columns(["address", "size", "tactic", "name"]))
         try output.line("")
-        for line in list.lines(output.style, width: names.style == .full ? nil : output.width) { try output.line(line) }
+        try output.lines(list.lines(output.style, width: names.style == .full ? nil : output.width))
     }
 
     /// All of them are 100.0%, and nothing else is.

@@ -46,9 +46,7 @@ struct BisectStep: ParsableCommand {
         } catch let failure as CommandFailure {
             throw CommandFailure(message: failure.message + ": this commit is skipped", status: 125)
         }
-        var output = Output()
-        try output.write(verdict.text(.text))
-        try output.flush()
+        try Output.write(verdict.text(.text))
         if !verdict.findings.isEmpty { throw ExitCode(1) }
     }
 }

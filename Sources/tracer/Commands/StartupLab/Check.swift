@@ -29,18 +29,9 @@ struct Check: ParsableCommand {
     var output: String?
 
     func run() throws {
-        let verdict = try BaselineCheck(options, baseline).verdict()
-        try write(verdict.text(format))
+        let verdict = try BaselineCheck(options, baseline).verdict(), text = verdict.text(format)
+        if let output { try writeFile(text, to: output, status: 2) } else { try Output.write(text) }
         if !verdict.findings.isEmpty { throw ExitCode(1) }
-    }
-
-    private func write(_ text: String) throws {
-        guard let output else {
-            var standard = Output()
-            try standard.write(text)
-            return try standard.flush()
-        }
-        try writeFile(text, to: output, status: 2)
     }
 }
 

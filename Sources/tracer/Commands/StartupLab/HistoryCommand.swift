@@ -55,18 +55,11 @@ struct HistoryCommand: ParsableCommand {
 
         func run() throws {
             let all = try selection.series()
-            if json {
-                var output = Output()
-                try output.line(HistoryOutput(all).json.text())
-                return try output.flush()
-            }
             if let html {
                 try writeFile(HistoryPage(all).html, to: html)
                 return complain("\(html) shows \(all.count) series")
             }
-            var output = Output()
-            try output.write(HistoryText.table(all, style: output.style))
-            try output.flush()
+            try Output().show(HistoryOutput(all), json: json) { try $0.write(HistoryText.table(all, style: $0.style)) }
         }
     }
 
@@ -82,9 +75,7 @@ struct HistoryCommand: ParsableCommand {
         var format = HistoryExport.Format.csv
 
         func run() throws {
-            var output = Output()
-            try output.write(HistoryExport.text(try selection.series(), format))
-            try output.flush()
+            try Output.write(HistoryExport.text(selection.series(), format))
         }
     }
 }

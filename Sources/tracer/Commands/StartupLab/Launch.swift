@@ -43,21 +43,13 @@ struct Launch: ParsableCommand {
             commands = [first, second]
         }
         try options.measure(commands) { results, watch in
-            var output = Output()
-            let text = LaunchText(options.plan, watch, style: output.style)
-            if results.count == 2 {
-                let comparison = LaunchComparison(results[0], results[1])
-                if json {
-                    try output.line(LaunchOutput(results[1], second, watch, comparison: comparison).json.text())
-                } else {
-                    try output.write(text.comparison(results[0], results[1], (commands[0], second), comparison))
-                }
-            } else if json {
-                try output.line(LaunchOutput(results[0], second, watch).json.text())
-            } else {
-                try output.write(text.table(results[0], second))
+            let result = results[results.count - 1]
+            let comparison = results.count == 2 ? LaunchComparison(results[0], result) : nil
+            try Output().show(LaunchOutput(result, second, watch, comparison: comparison), json: json) { output in
+                let text = LaunchText(options.plan, watch, style: output.style)
+                try output.write(
+                    comparison.map { text.comparison(results[0], result, (commands[0], second), $0) } ?? text.table(result, second))
             }
-            try output.flush()
             for (command, result) in zip(commands, results) { options.remember(result, command, path: history) }
         }
     }

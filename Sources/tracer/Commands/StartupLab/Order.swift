@@ -93,33 +93,23 @@ struct Order: ParsableCommand {
                 message: "no function of \(order.module.name) that was called has a symbol: record a build that is not stripped")
         }
         if isStandard {
-            var standard = Output()
-            try standard.write(text)
-            try standard.flush()
+            try Output.write(text)
         } else if let output {
             try writeFile(text, to: output, replaces: force)
         }
-        var report = Output(isStandard ? STDERR_FILENO : STDOUT_FILENO)
-        if json {
-            try report.line(order.json.text())
-        } else {
-            for line in order.lines(names: names.style, style: report.style) { try report.line(line) }
+        try Output(isStandard ? STDERR_FILENO : STDOUT_FILENO).show(order, json: json) { report in
+            try report.lines(order.lines(names: names.style, style: report.style))
             if let output, !isStandard { try report.line("\n\(output): \(format.usage(output))") }
         }
-        try report.flush()
         for complaint in order.complaints { complain(complaint) }
         try finish(traces)
     }
 
     private func check() throws {
         try builds.compare { comparison, series, runs in
-            var report = Output()
-            if json {
-                try report.line(BuildOutput(comparison, series, runs: runs).json.text())
-            } else {
-                for line in BuildText(series, runs: runs, style: report.style).lines(comparison) { try report.line(line) }
+            try Output().show(BuildOutput(comparison, series, runs: runs), json: json) {
+                try $0.lines(BuildText(series, runs: runs, style: $0.style).lines(comparison))
             }
-            try report.flush()
         }
     }
 }

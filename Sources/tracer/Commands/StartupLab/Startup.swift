@@ -117,7 +117,7 @@ struct Startup: ParsableCommand {
     }
 
     /// `first` is the trace of the program that became this one by exec; `status` is how it ended.
-    private func show(_ trace: TraceFile, in output: consuming Output, after first: TraceFile? = nil, status: Int32? = nil) throws {
+    private func show(_ trace: TraceFile, in output: Output, after first: TraceFile? = nil, status: Int32? = nil) throws {
         var timeline: StartupTimeline
         do {
             timeline = try StartupTimeline(
@@ -129,12 +129,8 @@ struct Startup: ParsableCommand {
             throw CommandFailure(message: error.description)
         }
         timeline.addStates(trace)
-        var output = output
-        if json {
-            try output.line(timeline.json.text())
-        } else {
-            try output.write(items ? timeline.itemTable(style: output.style) : timeline.table(top: top, style: output.style))
+        try output.show(timeline, json: json) {
+            try $0.write(items ? timeline.itemTable(style: $0.style) : timeline.table(top: top, style: $0.style))
         }
-        try output.flush()
     }
 }
