@@ -20,7 +20,7 @@ struct Schema: ParsableCommand {
     func run() throws {
         guard let output else { return Self.all.forEach { print($0.name) } }
         guard let schema = Self.all.first(where: { $0.name == output }) else {
-            throw CommandFailure(message: "no output \"\(output)\": tracer schema names them", status: 2)
+            throw CommandFailure("no output \"\(output)\": tracer schema names them", status: 2)
         }
         print(schema.form.schema(title: schema.title).text(lines: .max))
     }

@@ -3,7 +3,6 @@ import ArgumentParser
 import Glibc
 import LaunchLab
 import Presentation
-import Recorder
 
 struct BuildOptions: ParsableArguments {
     @Flag(help: "Instead, launch two builds alternately and compare page faults of text and launch times, warm and from disk.")
@@ -60,19 +59,15 @@ struct BuildOptions: ParsableArguments {
     /// Launches both. What cannot be measured ends with status 2, or 126 and 127 as `tracer record`.
     func compare(_ body: (BuildComparison, BuildSeries, _ runs: Int) throws -> Void) throws {
         let plan = plan
-        do {
+        try orFail(status: 2) {
             let subjects = try [old!, new!].map { try LaunchSubject(bare: LaunchCommand(words: [$0] + arguments), controls: plan.controls) }
             guard !subjects[0].isSameFile(as: subjects[1]) else {
-                throw CommandFailure(message: "--old \(old!) and --new \(new!) are the same file", status: 2)
+                throw CommandFailure("--old \(old!) and --new \(new!) are the same file", status: 2)
             }
             var series = BuildSeries(plan, old: subjects[0], new: subjects[1])
             series.progress = showLaunches()
             let (old, new) = try series.run()
             try body(BuildComparison(old: old, new: new), series, plan.runs)
-        } catch let refusal as Refusal {
-            throw CommandFailure(message: refusal.message, status: refusal.status)
-        } catch let problem as LaunchProblem {
-            throw CommandFailure(message: problem.message, status: 2)
         }
     }
 }

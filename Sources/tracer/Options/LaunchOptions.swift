@@ -2,7 +2,6 @@
 import ArgumentParser
 import Foundation
 import LaunchLab
-import Recorder
 import TraceAnalysis
 
 struct LaunchOptions: ParsableArguments {
@@ -82,7 +81,7 @@ struct LaunchOptions: ParsableArguments {
     /// 126 and 127 as `tracer record`.
     func measure(_ commands: [LaunchCommand], _ changed: LaunchPlan? = nil, _ body: ([LaunchResult], MachineWatch) throws -> Void) throws {
         let plan = changed ?? plan
-        do {
+        try orFail(status: 2) {
             let scratch = try LaunchScratch()
             defer { scratch.remove() }
             let subjects = try commands.enumerated().map { index, command in
@@ -95,10 +94,6 @@ struct LaunchOptions: ParsableArguments {
             series.progress = showLaunches()
             let results = try series.run()
             try body(results, series.watch)
-        } catch let refusal as Refusal {
-            throw CommandFailure(message: refusal.message, status: refusal.status)
-        } catch let problem as LaunchProblem {
-            throw CommandFailure(message: problem.message, status: 2)
         }
     }
 

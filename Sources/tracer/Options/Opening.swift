@@ -7,13 +7,7 @@ import Symbols
 import TraceAnalysis
 
 /// Opens a trace; one that cannot be read at all ends the command with one line and status 1.
-func openTrace(_ path: String) throws -> TraceFile {
-    do {
-        return try TraceFile(path: path)
-    } catch let error as TraceError {
-        throw CommandFailure(message: error.description)
-    }
-}
+func openTrace(_ path: String) throws -> TraceFile { try orFail { try TraceFile(path: path) } }
 
 /// Opens what the paths name together; without any, the newest trace or run of the current directory.
 func openRun(_ paths: [String]) throws -> TraceRun {
@@ -32,7 +26,7 @@ func openRun(_ paths: [String]) throws -> TraceRun {
     }
     let run = TraceRun(path: paths[0], files: files)
     // One that was named is not skipped.
-    if let problem = run.unreadable.first { throw CommandFailure(message: problem) }
+    if let problem = run.unreadable.first { throw CommandFailure(problem) }
     return run
 }
 
@@ -55,8 +49,7 @@ private func existing(_ path: String) -> String {
 
 func directoryNames(_ directory: String) throws -> [String] {
     guard let listing = opendir(directory) else {
-        throw CommandFailure(
-            message: "cannot read \(directory == "." ? "the current directory" : directory): \(String(cString: strerror(errno)))")
+        throw CommandFailure("cannot read \(directory == "." ? "the current directory" : directory): \(String(cString: strerror(errno)))")
     }
     defer { closedir(listing) }
     var names: [String] = []
@@ -110,8 +103,7 @@ func runs(in directory: String) throws -> [TraceRun] {
 private func newestRun(in directory: String) throws -> TraceRun {
     let runs = try runs(in: directory)
     guard let newest = runs.last else {
-        throw CommandFailure(
-            message: "no readable trace in \(directory): name a file, or record one with `tracer record -- PROGRAM`")
+        throw CommandFailure("no readable trace in \(directory): name a file, or record one with `tracer record -- PROGRAM`")
     }
     let others = runs.dropLast().reduce(0) { $0 + $1.files.count }
     if others > 0 { complain("skipped \(counted(others, "trace")) of other runs in \(directory): name files to see them together") }
@@ -133,7 +125,7 @@ func newestTrace() throws -> String {
         for file in (try? traceNames(in: name)) ?? [] { consider(name + "/" + file, as: name) }
     }
     guard let newest else {
-        throw CommandFailure(message: "no *.trace in this directory: name a file, or record one with `tracer record -- PROGRAM`")
+        throw CommandFailure("no *.trace in this directory: name a file, or record one with `tracer record -- PROGRAM`")
     }
     complain("reading \(newest.name)")
     return newest.name

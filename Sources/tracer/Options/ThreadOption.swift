@@ -33,6 +33,6 @@ struct ThreadOption: ParsableArguments {
     private func noThread(in trace: TraceFile, of threads: [(tid: UInt32, name: String)]) -> CommandFailure {
         let more = threads.count > 20 ? [counted(threads.count - 20, "more thread")] : []
         let known = (threads.prefix(20).map { "\($0.tid) \($0.name)" } + more).joined(separator: ", ")
-        return CommandFailure(message: "no thread \"\(thread ?? "")\" in \(trace.path); it has \(known.isEmpty ? "none" : known)")
+        return CommandFailure("no thread \"\(thread ?? "")\" in \(trace.path); it has \(known.isEmpty ? "none" : known)")
     }
 }

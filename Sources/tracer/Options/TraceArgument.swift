@@ -21,12 +21,7 @@ struct ProcessChoice: ParsableArguments {
 
     /// The traces that are wanted.
     func open(_ run: TraceRun) throws -> [TraceFile] {
-        let traces: [TraceFile]
-        do {
-            traces = try run.open()
-        } catch let error as TraceError {
-            throw CommandFailure(message: error.description)
-        }
+        let traces = try orFail { try run.open() }
         return try choose(from: traces, in: run.path)
     }
 
@@ -52,7 +47,7 @@ struct ProcessChoice: ParsableArguments {
         let text = process ?? "", names = Set(traces.flatMap { Self.names($0) })
         let meant = UInt32(text) != nil ? nil : names.filter { !text.isEmpty && $0.contains(text) }.min() ?? names.nearest(to: text)
         let known = meant.map { "; there is \($0)" } ?? ""
-        return CommandFailure(message: "no process \"\(text)\" in \(path)\(known): tracer info \(shellWord(path)) lists them")
+        return CommandFailure("no process \"\(text)\" in \(path)\(known): tracer info \(shellWord(path)) lists them")
     }
 }
 

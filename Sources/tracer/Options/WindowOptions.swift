@@ -74,7 +74,7 @@ struct WindowOptions: ParsableArguments {
     /// The same, and how the window is called.
     func narrowRun(_ traces: [TraceFile], least: TimeLength?) throws -> (traces: [TraceFile], window: RunWindow?) {
         if least != nil, around == nil {
-            throw CommandFailure(message: "--min selects calls of a function: add --around FUNCTION", status: 2)
+            throw CommandFailure("--min selects calls of a function: add --around FUNCTION", status: 2)
         }
         guard !isWhole, !traces.isEmpty else { return (traces, nil) }
         let run = Run(traces)
@@ -119,8 +119,8 @@ struct WindowOptions: ParsableArguments {
     private func range(of run: Run) throws -> [Range<UInt64>] {
         let whole = run.length, name = run.name
         let low = from?.nanoseconds(of: whole) ?? 0, high = to?.nanoseconds(of: whole) ?? .max
-        guard low <= high else { throw CommandFailure(message: "--from is after --to", status: 2) }
-        if low > whole.count { throw CommandFailure(message: "--from is past the end: \(name) spans \(readable(whole))") }
+        guard low <= high else { throw CommandFailure("--from is after --to", status: 2) }
+        if low > whole.count { throw CommandFailure("--from is past the end: \(name) spans \(readable(whole))") }
         if to != nil, high > whole.count { complain("--to is past the end: \(name) spans \(readable(whole))") }
         return run.traces.indices.map { index in
             let begin = run.ticks(at: low, in: index)
@@ -139,8 +139,7 @@ struct WindowOptions: ParsableArguments {
         var found = try searches.map { search -> [Range<UInt64>] in
             guard let moments = search.moments else {
                 throw CommandFailure(
-                    message:
-                        "calls of \(around ?? "") are open in more than \(grouped(UInt64(CallSearch.mostMoments))) moments: give a longer --min, or --slowest"
+                    "calls of \(around ?? "") are open in more than \(grouped(UInt64(CallSearch.mostMoments))) moments: give a longer --min, or --slowest"
                 )
             }
             return moments
@@ -170,13 +169,12 @@ struct WindowOptions: ParsableArguments {
         guard searches.contains(where: { $0.count > 0 }) else {
             let known = run.traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: name) }.first
             return CommandFailure(
-                message: "no call of \(name) begins \(from == nil && to == nil ? "in \(run.name)" : "between --from and --to")"
+                "no call of \(name) begins \(from == nil && to == nil ? "in \(run.name)" : "between --from and --to")"
                     + (known.map { "; there is \($0)" } ?? ""))
         }
         let longest = searches.indices.map { run.traces[$0].timeScale.nanoseconds(searches[$0].longest).count }.max() ?? 0
         return CommandFailure(
-            message:
-                "no call of \(name) takes \(least.map { readable($0.nanoseconds) } ?? "any time"): the longest takes \(readable(Nanoseconds(longest)))"
+            "no call of \(name) takes \(least.map { readable($0.nanoseconds) } ?? "any time"): the longest takes \(readable(Nanoseconds(longest)))"
         )
     }
 }

@@ -38,7 +38,7 @@ final class LocalServer: Sendable {
         }
         guard isBound else {
             let reason = errno == EADDRINUSE ? "it is in use: is another `tracer open` running?" : String(cString: strerror(errno))
-            throw CommandFailure(message: "cannot listen on port \(port) of 127.0.0.1: \(reason)")
+            throw CommandFailure("cannot listen on port \(port) of 127.0.0.1: \(reason)")
         }
         self.port = UInt16(bigEndian: address.sin_port)
     }

@@ -14,7 +14,7 @@ final class ExportOutput {
     init(_ path: String, force: Bool, isBinary: Bool) throws {
         if path == "-" {
             guard !isBinary || isatty(STDOUT_FILENO) == 0 else {
-                throw CommandFailure(message: "not writing binary data to a terminal: use -o FILE, or redirect it", status: 2)
+                throw CommandFailure("not writing binary data to a terminal: use -o FILE, or redirect it", status: 2)
             }
             file = nil
         } else {

@@ -81,7 +81,7 @@ struct Output {
             throw ExitCode.success // its reader has seen enough
         }
         if error == EPIPE { throw ExitCode(128 + SIGPIPE) }
-        if error != 0 { throw CommandFailure(message: "cannot write the output: \(systemReason(error))") }
+        if error != 0 { throw CommandFailure("cannot write the output: \(systemReason(error))") }
         buffer.removeAll(keepingCapacity: true)
     }
 

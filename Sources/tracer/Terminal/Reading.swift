@@ -12,7 +12,7 @@ func reading(_ files: [TraceFile]) -> CallTree {
 /// From where calls were made.
 func reading(_ files: [TraceFile], sitesOf pattern: FunctionPattern?) throws -> SiteReport {
     guard files.contains(where: \.hasCallSites) else {
-        throw CommandFailure(message: "\(files.first?.path ?? "the run") has no call sites: record with tracer record --call-sites")
+        throw CommandFailure("\(files.first?.path ?? "the run") has no call sites: record with tracer record --call-sites")
     }
     return withProgress(files) { SiteReport(files, pattern, progress: $0) }
 }

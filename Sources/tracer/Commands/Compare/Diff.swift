@@ -80,7 +80,7 @@ struct Diff: ParsableCommand {
         )
         // One side corrected and the other not would show the cost of recording as a difference.
         if correct, let unknown = (trees.before + trees.after).flatMap({ $0.processesOfUnknownCost }).first {
-            throw CommandFailure(message: Tree.unknownCost((first + second).flatMap { $0 }.filter { $0.path == unknown.path }))
+            throw CommandFailure(Tree.unknownCost((first + second).flatMap { $0 }.filter { $0.path == unknown.path }))
         }
         let diff = TreeDiff(before: trees.before, after: trees.after, isCorrected: correct)
         if let html {
@@ -109,7 +109,7 @@ struct Diff: ParsableCommand {
             }
             let found = try runs(in: path)
             if found.isEmpty {
-                throw CommandFailure(message: "no readable trace in \(path): name a file, or a directory of traces")
+                throw CommandFailure("no readable trace in \(path): name a file, or a directory of traces")
             }
             for run in found { traces += try choice.open(run) }
         }

@@ -71,7 +71,7 @@ struct ExportCommand: ParsableCommand {
         let size = "about \(readable(byteCount: byteCount))"
         if path != "-", !force, let free = freeByteCount(besides: path), free < byteCount {
             throw CommandFailure(
-                message: "\(path) would take \(size), but only \(readable(byteCount: free)) are free: --from and --to export a part, "
+                "\(path) would take \(size), but only \(readable(byteCount: free)) are free: --from and --to export a part, "
                     + "--format perfetto takes the least, --force tries anyway")
         }
         complain("\(path == "-" ? "the output" : path) will take \(size): --from and --to export a part")

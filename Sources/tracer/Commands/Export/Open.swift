@@ -49,8 +49,7 @@ final class TemporaryExport {
         var template = Array("\(directory)/tracer-XXXXXX".utf8CString)
         descriptor = mkstemp(&template)
         guard descriptor >= 0 else {
-            throw CommandFailure(
-                message: "cannot write in \(directory): \(String(cString: strerror(errno))); set TMPDIR to another directory")
+            throw CommandFailure("cannot write in \(directory): \(String(cString: strerror(errno))); set TMPDIR to another directory")
         }
         unlink(template)
     }
@@ -60,7 +59,7 @@ final class TemporaryExport {
     func write(_ bytes: [UInt8]) throws {
         let error = writeAll(bytes, to: descriptor)
         if error != 0 {
-            throw CommandFailure(message: "cannot write the temporary export: \(systemReason(error)); set TMPDIR to another directory")
+            throw CommandFailure("cannot write the temporary export: \(systemReason(error)); set TMPDIR to another directory")
         }
         byteCount += UInt64(bytes.count)
     }

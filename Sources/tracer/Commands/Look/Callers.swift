@@ -87,8 +87,7 @@ struct Callers: ParsableCommand {
 
     private func noCall(in files: [TraceFile], nearest: String?) -> CommandFailure {
         CommandFailure(
-            message:
-                "no call of \(function)\(threads.text) in \(files.map { $0.path }.joined(separator: ", "))\(nearest.map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' matches parts of names"
+            "no call of \(function)\(threads.text) in \(files.map { $0.path }.joined(separator: ", "))\(nearest.map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' matches parts of names"
         )
     }
 

@@ -49,7 +49,7 @@ struct CoverageCommand: ParsableCommand {
             Coverage(traces, symbolizer: Symbolizer(), isWanted: isWanted, progress: progress)
         }
         if let module, coverage.modules.isEmpty {
-            throw CommandFailure(message: "no module of the traces matches \(module): tracer info lists them")
+            throw CommandFailure("no module of the traces matches \(module): tracer info lists them")
         }
         if let lcov {
             try writeFile(Lcov.text(coverage), to: lcov, replaces: force)

@@ -23,12 +23,7 @@ struct Libs: ParsableCommand {
 
     func run() throws {
         let trace = try trace.open()
-        let report: LibraryReport
-        do {
-            report = try LibraryReport(trace, symbolizer: Symbolizer())
-        } catch {
-            throw CommandFailure(message: error.description)
-        }
+        let report = try orFail { try LibraryReport(trace, symbolizer: Symbolizer()) }
         try Output().show(report, json: json) { try $0.write(report.table(style: $0.style)) }
         try finish(trace, ofCalls: false)
     }

@@ -98,16 +98,14 @@ struct Report: ParsableCommand {
     /// All of one function, in all processes.
     private func report(_ function: String, of run: TraceRun) throws {
         if by != .function || filter != nil || correct {
-            throw CommandFailure(
-                message: "--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
+            throw CommandFailure("--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
         }
         let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
         let traces = try threads.narrow(narrowed)
         let path = traces.count == 1 ? traces[0].path : run.path
         guard let report = withProgress(basename(path), { FunctionReport(traces, FunctionPattern(function), progress: $0) }) else {
             let known = traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first.map { "; there is \($0)" } ?? ""
-            throw CommandFailure(
-                message: "no call of \(function)\(threads.text) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
+            throw CommandFailure("no call of \(function)\(threads.text) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
         }
         let locations = FunctionLocations(traces, lines: lines)
         try display.output().show(FunctionOutput(report, window, locations), json: json) { output in
@@ -136,7 +134,7 @@ struct Report: ParsableCommand {
                 RunSummary(traces, path: run.path, window: window, asRun: asRun, names: hasNames, progress: $0)
             }
         }
-        guard !whole.processes.isEmpty else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
+        guard !whole.processes.isEmpty else { throw CommandFailure(whole.warnings.first ?? "no trace in \(run.path)") }
         let only = whole.only.map { [$0] }
         if needsTree {
             let files = try files ?? only ?? trace.choice.open(run), tree = reading(files)

@@ -57,7 +57,7 @@ struct Samples: ParsableCommand {
         let report = withProgress(files) { SampleReport(files, progress: $0) }
         if report.damagedRecords > 0 { complain("\(files[0].path): \(counted(report.damagedRecords, "damaged record")) skipped") }
         if report.samples == 0, threads.pattern != nil { try threads.check(files.flatMap { $0.sampledThreads }, in: files) }
-        if report.samples == 0, !json { throw CommandFailure(message: noSamples(files)) }
+        if report.samples == 0, !json { throw CommandFailure(noSamples(files)) }
         if let pprof {
             let file = try ExportOutput(pprof, force: force, isBinary: true)
             try file.writing { try report.writePprof(files, to: $0) }

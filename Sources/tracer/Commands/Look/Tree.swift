@@ -72,7 +72,7 @@ struct Tree: ParsableCommand {
             let chosen = tree.functions(matching: FunctionPattern(focus))
             if chosen.isEmpty {
                 let known = tree.nearest(to: focus).map { "; there is \($0)" } ?? ""
-                throw CommandFailure(message: "no call of \(focus)\(threads.text) in \(files[0].path)\(known)")
+                throw CommandFailure("no call of \(focus)\(threads.text) in \(files[0].path)\(known)")
             }
             tree = tree.focused(on: chosen)
         }
@@ -85,7 +85,7 @@ struct Tree: ParsableCommand {
 
     /// Throws when the cost is not known. Some of several processes may not know it: their times stay as they are, and that is said.
     static func checkCost(of tree: CallTree, _ files: [TraceFile]) throws {
-        guard tree.isCostKnown else { throw CommandFailure(message: unknownCost(files)) }
+        guard tree.isCostKnown else { throw CommandFailure(unknownCost(files)) }
         for process in tree.processesOfUnknownCost {
             complain("\(process.path) does not say what recording a call cost: its times are not corrected")
         }

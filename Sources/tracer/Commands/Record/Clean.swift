@@ -65,11 +65,11 @@ struct Clean: ParsableCommand {
         if !isSure, olderThan == nil {
             guard isatty(STDIN_FILENO) == 1 else {
                 throw CommandFailure(
-                    message: "clean asks before it removes, and there is no terminal: give --yes, --older-than or --dry-run", status: 2)
+                    "clean asks before it removes, and there is no terminal: give --yes, --older-than or --dry-run", status: 2)
             }
             writeError("remove \(what)? [y/N] ")
             guard let answer = readLine()?.lowercased(), answer == "y" || answer == "yes" else {
-                throw CommandFailure(message: "nothing was removed")
+                throw CommandFailure("nothing was removed")
             }
         }
         var hasFailed = false
@@ -93,7 +93,7 @@ struct Clean: ParsableCommand {
             do {
                 return [try FinishedRun(path, living: living)]
             } catch {
-                guard isDirectory(path), error != .isBeingRecorded else { throw CommandFailure(message: Self.text(error, path)) }
+                guard isDirectory(path), error != .isBeingRecorded else { throw CommandFailure(Self.text(error, path)) }
             }
         }
         var found: [FinishedRun] = []

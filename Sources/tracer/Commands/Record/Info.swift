@@ -25,7 +25,7 @@ struct Info: ParsableCommand {
 
     func run() throws {
         let run = try trace.open(), whole = try summary(of: run)
-        guard !whole.processes.isEmpty else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
+        guard !whole.processes.isEmpty else { throw CommandFailure(whole.warnings.first ?? "no trace in \(run.path)") }
         var output = display.output()
         if json { try output.line(whole.info.text()) } else { try describe(whole, of: run, &output) }
         try output.finish()

@@ -43,18 +43,11 @@ struct Plan: ParsableCommand {
     @OptionGroup var display: DisplayOptions
 
     func run() throws {
-        var chosen: [PlannedFunctions] = []
-        for path in modules {
-            do throws(PlanProblem) {
-                let plan = try ModulePlan(path: path, options: PlanOptions(usesTraps: traps), cache: cache ? PlanCache() : nil)
-                chosen.append(choose(plan))
-            } catch {
-                throw CommandFailure(message: error.message)
-            }
+        let chosen = try modules.map { path in
+            try orFail { try choose(ModulePlan(path: path, options: PlanOptions(usesTraps: traps), cache: cache ? PlanCache() : nil)) }
         }
         if !functions.isEmpty, chosen.allSatisfy({ $0.functions.isEmpty }) {
-            throw CommandFailure(
-                message: "no function matches \(functions.joined(separator: ", ")): tracer plan \(modules[0]) --all lists them")
+            throw CommandFailure("no function matches \(functions.joined(separator: ", ")): tracer plan \(modules[0]) --all lists them")
         }
         try display.output().show(PlanOutput(modules: chosen), json: json) { try writeText(chosen, &$0) }
     }

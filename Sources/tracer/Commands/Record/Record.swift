@@ -82,8 +82,7 @@ struct Record: ParsableCommand {
             // Written apart, a number is its value and a program is not: record --sample ./app
             command.insert(text, at: 0)
             guard CommandLine.arguments.suffix(command.count) == command[...] else {
-                throw CommandFailure(
-                    message: "--sample \(text): write -- before the program if its options are also options of record", status: 2)
+                throw CommandFailure("--sample \(text): write -- before the program if its options are also options of record", status: 2)
             }
             sample = String(RecordOptions.usualSampleRate)
         } else if command.first == "--" {
@@ -91,10 +90,10 @@ struct Record: ParsableCommand {
         } else if let first = command.first, first == "--help" || first == "-h" {
             throw CleanExit.helpRequest(self) // captured, as everything that is not an option above
         } else if let first = command.first, first.hasPrefix("-") {
-            throw CommandFailure(message: "record has no option \(first): see tracer record --help", status: 2)
+            throw CommandFailure("record has no option \(first): see tracer record --help", status: 2)
         }
         guard !command.isEmpty else {
-            throw CommandFailure(message: "record needs a program: tracer record [options] PROGRAM [ARGUMENT …]", status: 2)
+            throw CommandFailure("record needs a program: tracer record [options] PROGRAM [ARGUMENT …]", status: 2)
         }
         var options = RecordOptions()
         options.output = output
@@ -115,27 +114,23 @@ struct Record: ParsableCommand {
         if quiet { options.set(Variables.quiet, true) }
         options.states = states
         for option in [sample.map { _ in "--sample" }, minorFaults ? "--minor-faults" : nil].compactMap({ $0 }) where states == false {
-            throw CommandFailure(message: "\(option) needs --states: remove --no-states", status: 2)
+            throw CommandFailure("\(option) needs --states: remove --no-states", status: 2)
         }
         options.minorFaults = minorFaults
         if let sample {
             guard let rate = Int(sample), RecordOptions.sampleRates.contains(rate) else {
                 throw CommandFailure(
-                    message: "--sample \(sample): give a number of samples per second, up to \(RecordOptions.sampleRates.upperBound)",
-                    status: 2)
+                    "--sample \(sample): give a number of samples per second, up to \(RecordOptions.sampleRates.upperBound)", status: 2)
             }
             options.samplesPerSecond = rate
         }
         options.gathersProcesses = true
-        let result: RecordingResult
-        do {
+        let result: RecordingResult = try orFail {
             let run = try RecordingRun(command: rawArguments(last: command.count), options: options)
             if !functions.isEmpty {
                 RecordingRun.prepare { FunctionPlans(patterns: functions, mayKeep: cache).prepare(for: run.target.path) }
             }
-            result = try run.run()
-        } catch {
-            throw CommandFailure(message: error.message, status: error.status)
+            return try run.run()
         }
         if !quiet { RecordSummary(result).print() }
         throw ExitCode(result.status)

@@ -15,23 +15,16 @@ struct BaselineCheck {
     /// Ends the command when the two cannot be compared, or nothing can be measured.
     func verdict() throws -> GateVerdict {
         let command = LaunchCommand(words: options.command)
-        let known: Baseline
-        do {
-            known = try Baseline(contentsOf: baseline)
-        } catch {
-            throw CommandFailure(message: error.message, status: 2)
-        }
+        let known = try orFail(status: 2) { try Baseline(contentsOf: baseline) }
         let origin = LaunchOrigin(program: command.words.first)
         guard known.program == origin.program else {
             throw CommandFailure(
-                message:
-                    "\(baseline) is for \(known.program), not for \(origin.program): give that program, or make another baseline with tracer baseline",
+                "\(baseline) is for \(known.program), not for \(origin.program): give that program, or make another baseline with tracer baseline",
                 status: 2)
         }
         guard known.machine.architecture == origin.machine.architecture else {
             throw CommandFailure(
-                message:
-                    "\(baseline) was made on \(known.machine.architecture), but this machine is \(origin.machine.architecture): their times cannot be compared; make one here with tracer baseline",
+                "\(baseline) was made on \(known.machine.architecture), but this machine is \(origin.machine.architecture): their times cannot be compared; make one here with tracer baseline",
                 status: 2)
         }
         if known.machine.cpu != origin.machine.cpu {
@@ -41,8 +34,7 @@ struct BaselineCheck {
         guard known.settings == options.settingsText else {
             func name(_ settings: String) -> String { settings.isEmpty ? "without options" : "with \(settings)" }
             throw CommandFailure(
-                message:
-                    "\(baseline) was made \(name(known.settings)), but this check is \(name(options.settingsText)): only launches with the same options can be compared",
+                "\(baseline) was made \(name(known.settings)), but this check is \(name(options.settingsText)): only launches with the same options can be compared",
                 status: 2)
         }
         let accept =
@@ -75,8 +67,7 @@ struct BaselineCheck {
             func moment(_ reason: String) -> Substring { reason.prefix { $0 != "," } }
             if let ready = profiles.first?.readyReason, moment(ready) != moment(known.ready) {
                 throw CommandFailure(
-                    message:
-                        "\(known.program) is ready at \(ready), but at \(known.ready) when \(baseline) was made: times to different moments cannot be compared; to accept it: \(accept)",
+                    "\(known.program) is ready at \(ready), but at \(known.ready) when \(baseline) was made: times to different moments cannot be compared; to accept it: \(accept)",
                     status: 2)
             }
             // Times of a machine that does something else say nothing of the program. What is counted does.

@@ -30,7 +30,7 @@ struct BaselineCommand: ParsableCommand {
                 budgets = known.budgets
                 for stage in known.stages { stageBudgets[stage.name] = stage.budgetMs }
             } catch {
-                throw CommandFailure(message: "\(error.message); nothing was overwritten", status: 2)
+                throw CommandFailure("\(error.message); nothing was overwritten", status: 2)
             }
         }
         try options.measure([command]) { results, watch in

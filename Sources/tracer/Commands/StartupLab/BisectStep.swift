@@ -28,23 +28,22 @@ struct BisectStep: ParsableCommand {
     func run() throws {
         // A fault that all commits share must end the bisection (git bisect run stops at 128 and above), not skip them all.
         guard (try? Baseline(contentsOf: baseline)) != nil else {
-            throw CommandFailure(
-                message: "\(baseline) is not a readable baseline: make one for a good commit with tracer baseline", status: 128)
+            throw CommandFailure("\(baseline) is not a readable baseline: make one for a good commit with tracer baseline", status: 128)
         }
         if let build {
             let status: Int32
             do {
                 status = try Subprocess.shell(build)
             } catch {
-                throw CommandFailure(message: "/bin/sh cannot be started: \(error.systemReason)", status: 128)
+                throw CommandFailure("/bin/sh cannot be started: \(error.systemReason)", status: 128)
             }
-            if status != 0 { throw CommandFailure(message: "the build failed with status \(status): this commit is skipped", status: 125) }
+            if status != 0 { throw CommandFailure("the build failed with status \(status): this commit is skipped", status: 125) }
         }
         let verdict: GateVerdict
         do {
             verdict = try BaselineCheck(options, baseline).verdict()
         } catch let failure as CommandFailure {
-            throw CommandFailure(message: failure.message + ": this commit is skipped", status: 125)
+            throw CommandFailure(failure.message + ": this commit is skipped", status: 125)
         }
         try Output.write(verdict.text(.text))
         if !verdict.findings.isEmpty { throw ExitCode(1) }

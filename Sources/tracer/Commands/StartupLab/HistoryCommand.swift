@@ -29,15 +29,11 @@ struct HistoryCommand: ParsableCommand {
         var last: Int?
 
         func series() throws -> [History.Series] {
-            do {
-                let all = try History(path: history, creates: false).series(program: program, last: last)
-                if all.isEmpty {
-                    throw CommandFailure(message: program.map { "\(history) has no launches of \($0)" } ?? "\(history) has no launches yet")
-                }
-                return all
-            } catch let problem as LaunchProblem {
-                throw CommandFailure(message: problem.message)
+            let all = try orFail { try History(path: history, creates: false).series(program: program, last: last) }
+            if all.isEmpty {
+                throw CommandFailure(program.map { "\(history) has no launches of \($0)" } ?? "\(history) has no launches yet")
             }
+            return all
         }
     }
 

@@ -38,7 +38,7 @@ struct Launch: ParsableCommand {
         var commands = [second]
         if let vs {
             guard let first = LaunchCommand(text: vs), !first.words.isEmpty else {
-                throw CommandFailure(message: "--vs '\(vs)': give a program and its arguments, quoted as for a shell", status: 2)
+                throw CommandFailure("--vs '\(vs)': give a program and its arguments, quoted as for a shell", status: 2)
             }
             commands = [first, second]
         }

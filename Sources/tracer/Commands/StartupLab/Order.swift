@@ -72,25 +72,19 @@ struct Order: ParsableCommand {
         if builds.check { return try check() }
         let traces = try trace.open()
         if let counts = traces.first(where: \.hasCountsAlone) {
-            throw CommandFailure(message: "\(counts.path) has which functions were called, but not when: record without --mode counts")
+            throw CommandFailure("\(counts.path) has which functions were called, but not when: record without --mode counts")
         }
-        let order: LayoutOrder
-        do throws(LayoutOrder.Problem) {
-            order = try LayoutOrder(
-                traces, symbolizer: Symbolizer(), isWanted: module.map { glob in { fnmatch(glob, $0, 0) == 0 } }, ready: ready)
-        } catch {
-            throw CommandFailure(message: error.message)
+        let order = try orFail {
+            try LayoutOrder(traces, symbolizer: Symbolizer(), isWanted: module.map { glob in { fnmatch(glob, $0, 0) == 0 } }, ready: ready)
         }
         guard !order.start.isEmpty || !order.later.isEmpty else {
             throw CommandFailure(
-                message:
-                    "no function of \(order.module.name) was called in the traces: record with tracer record --functions '\(module.map { $0 + "!" } ?? "")*'"
+                "no function of \(order.module.name) was called in the traces: record with tracer record --functions '\(module.map { $0 + "!" } ?? "")*'"
             )
         }
         let format = format ?? .lld, text = OrderFile.text(order, format), isStandard = output == "-"
         guard order.hasNames else {
-            throw CommandFailure(
-                message: "no function of \(order.module.name) that was called has a symbol: record a build that is not stripped")
+            throw CommandFailure("no function of \(order.module.name) that was called has a symbol: record a build that is not stripped")
         }
         if isStandard {
             try Output.write(text)

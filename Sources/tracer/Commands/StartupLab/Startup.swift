@@ -84,13 +84,11 @@ struct Startup: ParsableCommand {
         options.output = output
         options.set(Variables.ready, ready)
         options.set(Variables.children, false) // their start is another one
-        do {
+        return try orFail {
             var run = try RecordingRun(command: rawArguments(last: command.count), options: options)
             let audit = loader ? try run.auditLoader() : nil
             if stopAtReady { run.stopCondition = StopCondition { [ready] in TraceFile.isReady(path: $0, symbol: ready) } }
             return (try run.run(), audit)
-        } catch {
-            throw CommandFailure(message: error.message, status: error.status)
         }
     }
 
@@ -118,15 +116,12 @@ struct Startup: ParsableCommand {
 
     /// `first` is the trace of the program that became this one by exec; `status` is how it ended.
     private func show(_ trace: TraceFile, in output: Output, after first: TraceFile? = nil, status: Int32? = nil) throws {
-        var timeline: StartupTimeline
-        do {
-            timeline = try StartupTimeline(
+        var timeline = try orFail {
+            try StartupTimeline(
                 trace, symbolizer: Symbolizer(),
                 options: .init(
                     readySymbol: ready, loader: LoaderAudit(of: trace), earlier: first.flatMap { StartupTimeline.EarlierProgram($0) },
                     exitStatus: status))
-        } catch {
-            throw CommandFailure(message: error.description)
         }
         timeline.addStates(trace)
         try output.show(timeline, json: json) {
