@@ -111,8 +111,6 @@ struct FunctionPlans {
     /// As the agent knows it: the last part of the path that it was loaded by; and that of the file.
     private static func names(of path: String) -> [String] {
         func last(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
-        guard let real = realpath(path, nil) else { return [last(path)] }
-        defer { free(real) }
-        return [last(path), last(String(cString: real))]
+        return [last(path)] + (resolvedPath(path).map { [last($0)] } ?? [])
     }
 }

@@ -48,16 +48,8 @@ private func existing(_ path: String) -> String {
 // MARK: - Directories
 
 func directoryNames(_ directory: String) throws -> [String] {
-    guard let listing = opendir(directory) else {
+    guard let names = entryNames(in: directory) else {
         throw CommandFailure("cannot read \(directory == "." ? "the current directory" : directory): \(String(cString: strerror(errno)))")
-    }
-    defer { closedir(listing) }
-    var names: [String] = []
-    while let entry = readdir(listing) {
-        let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        if name != ".", name != ".." { names.append(name) }
     }
     return names.sorted()
 }

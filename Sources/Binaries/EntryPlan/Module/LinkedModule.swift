@@ -35,9 +35,6 @@ struct LinkedModule {
 
     /// lib/tracer beside the folder of the program.
     private static func libraryFolder() -> String? {
-        guard let own = realpath("/proc/self/exe", nil) else { return nil }
-        defer { free(own) }
-        let parts = String(cString: own).split(separator: "/").dropLast(2)
-        return "/" + parts.joined(separator: "/") + "/lib/tracer"
+        resolvedPath("/proc/self/exe").map { "/" + $0.split(separator: "/").dropLast(2).joined(separator: "/") + "/lib/tracer" }
     }
 }

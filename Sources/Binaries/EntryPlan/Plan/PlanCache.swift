@@ -51,13 +51,8 @@ public struct PlanCache: Sendable {
     }
 
     private func removeOldest() {
-        guard let directory = opendir(folder.path) else { return }
-        defer { closedir(directory) }
         var files: [(path: String, bytes: Int64, seconds: Int)] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
+        for name in entryNames(in: folder.path) ?? [] {
             var status = stat()
             let path = folder.path + "/" + name
             guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }

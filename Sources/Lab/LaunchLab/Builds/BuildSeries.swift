@@ -1,6 +1,6 @@
 // Two builds of one program, launched alternately without the agent: first warm, then from disk. A launch that is timed is only timed,
 // since whoever counts takes time, too.
-import Glibc
+import ELF
 import Presentation
 import Statistics
 
@@ -30,7 +30,7 @@ package struct BuildSeries {
                 "the builds are ready at different moments, \(pilots[0].reason) and \(pilots[1].reason): measure both to their end with --to-exit"
             )
         }
-        var results = subjects.map { BuildLaunches($0.command, program: Self.resolved($0.path)) }
+        var results = subjects.map { BuildLaunches($0.command, program: resolvedPath($0.path) ?? $0.path) }
         let files = pilots.map { ColdFiles($0.files) }
         for index in subjects.indices {
             // A file lies in memory in pieces as large as it was written or read by, and the kernel maps the larger ones by fewer faults: a
@@ -100,11 +100,5 @@ package struct BuildSeries {
             }
             return
         }
-    }
-
-    private static func resolved(_ path: String) -> String {
-        guard let resolved = realpath(path, nil) else { return path }
-        defer { free(resolved) }
-        return String(cString: resolved)
     }
 }

@@ -1,6 +1,7 @@
 // Cold starts without root: evicts exactly the files that the program maps and opens from the page cache, and checks that
 // they are gone. Pages that other processes have mapped stay, and are reported.
 import CLaunch
+import ELF
 import Glibc
 
 package struct ColdFiles: Sendable {
@@ -28,11 +29,10 @@ package struct ColdFiles: Sendable {
         var seen: Set<String> = []
         self.paths = []
         for path in paths where !path.hasPrefix("/proc/") && !path.hasPrefix("/sys/") && !path.hasPrefix("/dev/") {
-            guard let resolved = realpath(path, nil) else { continue }
-            defer { free(resolved) }
-            let name = String(cString: resolved)
             var info = stat()
-            guard stat(name, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_size > 0 else { continue }
+            guard let name = resolvedPath(path), stat(name, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_size > 0 else {
+                continue
+            }
             if seen.insert(name).inserted { self.paths.append(name) }
         }
     }

@@ -32,11 +32,7 @@ package struct LaunchOrigin: Sendable {
     }
 
     private static func path(of name: String) -> String? {
-        let path = (try? ProgramLookup.path(of: name, searchPath: ProgramEnvironment.inherited["PATH"])) ?? name
-        return realpath(path, nil).map { resolved in
-            defer { free(resolved) }
-            return String(cString: resolved)
-        }
+        resolvedPath((try? ProgramLookup.path(of: name, searchPath: ProgramEnvironment.inherited["PATH"])) ?? name)
     }
 
     /// proc(5), /proc/cpuinfo; Arm has no names there.

@@ -3,6 +3,7 @@
 import CLaunch
 import Foundation
 import Presentation
+import Recorder
 import Statistics
 
 /// Watches the machine over a series of launches.
@@ -23,7 +24,7 @@ package struct MachineWatch: Sendable {
     package init() {}
 
     package mutating func launchBegins() {
-        before = (MonotonicClock.now(), launch_calibration_ns(), MachineWatch.stolen())
+        before = (clockTime(), launch_calibration_ns(), MachineWatch.stolen())
     }
 
     /// Why the launch is disturbed; nil when it is not.
@@ -37,7 +38,7 @@ package struct MachineWatch: Sendable {
         if let frequency = MachineWatch.frequency() {
             frequencies = min(frequencies?.lowerBound ?? frequency, frequency)...max(frequencies?.upperBound ?? frequency, frequency)
         }
-        return reason(calibration: calibration, stolen: stolen, elapsed: MonotonicClock.now() - before.time)
+        return reason(calibration: calibration, stolen: stolen, elapsed: clockTime() - before.time)
     }
 
     /// Measured against all launches so far and this one. The fastest quarter is the machine when it is left alone: what is

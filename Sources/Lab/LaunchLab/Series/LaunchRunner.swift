@@ -150,9 +150,9 @@ struct LaunchRunner {
     func isReady(_ subject: LaunchSubject, _ pid: pid_t) -> () -> UInt64? {
         var next: UInt64 = 0
         return { [symbol = plan.readySymbol] in
-            let now = MonotonicClock.now()
+            let now = clockTime()
             guard now >= next else { return nil }
-            defer { next = MonotonicClock.now() + 2_000_000 }
+            defer { next = clockTime() + 2_000_000 }
             guard let path = subject.trace(of: pid), TraceFile.isReady(path: path, symbol: symbol) else { return nil }
             return now
         }

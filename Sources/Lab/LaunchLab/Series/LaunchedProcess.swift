@@ -106,7 +106,7 @@ struct LaunchedProcess {
         var listener = child.listener, limit = deadline
         while true {
             if let moment = done() { return .reached(at: moment) }
-            let now = MonotonicClock.now()
+            let now = clockTime()
             if now >= limit {
                 limit = deadline + cpuWait
                 if now >= limit { return .timedOut }

@@ -169,7 +169,7 @@ package struct KernelHistory {
         // Processes that wait come first, and the others if there is time for them.
         let all = Array(waiting.keys) + processes.keys.filter { waiting[$0] == nil }
         let found = OpenPeer.all(of: asked, in: all, until: KernelWatch.ownTime + Self.atOnce)
-        for peer in found { processes[peer.pid]?.image.add(peer, at: KernelWatch.now, storage) }
+        for peer in found { processes[peer.pid]?.image.add(peer, at: clockTime(), storage) }
         if nextSearch.count >= Self.mostKnown { nextSearch = [:] }
         for (object, peer) in asked {
             let known = found.filter { $0.object == (peer.isEmpty ? object : peer) }
@@ -183,7 +183,7 @@ package struct KernelHistory {
         guard let process = processes[pid] else { return }
         let found = ThreadPriority.all(of: pid)
         for (tid, priority) in found where process.priorities[tid] != priority {
-            process.image.add(priority, of: tid, at: KernelWatch.now, storage)
+            process.image.add(priority, of: tid, at: clockTime(), storage)
         }
         process.priorities = found
     }

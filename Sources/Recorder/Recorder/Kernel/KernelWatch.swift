@@ -138,7 +138,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         var wait = interval, last: UInt64 = 0
         while true {
             let isLast = isEnding.load(ordering: .acquiring)
-            let now = Self.now
+            let now = clockTime()
             let isNew = takeAll()
             deliver(olderThan: isLast ? .max : last)
             if isLast {
@@ -231,13 +231,6 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         pending.removeFirst(ready)
     }
 
-    static var now: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
     /// CPU time used by this thread, in nanoseconds.
-    static var ownTime: UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
-
-    private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-    }
+    static var ownTime: UInt64 { clockTime(CLOCK_THREAD_CPUTIME_ID) }
 }

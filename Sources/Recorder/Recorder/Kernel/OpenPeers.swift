@@ -41,8 +41,8 @@ package struct OpenPeer: Equatable {
 
     /// "flags:	0100001", octal, as open(2) has them.
     private static func access(_ descriptor: Int32, of pid: pid_t) -> Int? {
-        guard let bytes = ProcessStatus.readAll("/proc/\(pid)/fdinfo/\(descriptor)") else { return nil }
-        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix("flags:") {
+        let lines = ProcessStatus.text("/proc/\(pid)/fdinfo/\(descriptor)")?.split(separator: "\n") ?? []
+        for line in lines where line.hasPrefix("flags:") {
             guard let flags = Int32(line.dropFirst(6).drop { $0 == "\t" || $0 == " " }, radix: 8) else { return nil }
             switch flags & O_ACCMODE {
             case O_RDONLY: return TRACE_ACCESS_READ
@@ -95,8 +95,7 @@ extension OpenPeer {
     }
 
     private static func connections(_ path: String) -> [Connection] {
-        guard let bytes = ProcessStatus.readAll(path) else { return [] }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").dropFirst().compactMap { connection($0) }
+        (ProcessStatus.text(path) ?? "").split(separator: "\n").dropFirst().compactMap { connection($0) }
     }
 
     /// A socket of IPv6 that talks to one of IPv4 has its address mapped (RFC 4291, 2.5.5.2), here in words of the machine's order.

@@ -62,8 +62,7 @@ package struct PolledSet: Equatable {
 
     /// proc(5), fdinfo: "tfd:        5 events:       19 data: …" for each, in decimal and hexadecimal.
     private static func registered(_ descriptor: Int32, _ pid: pid_t) -> [(Int32, Int)]? {
-        guard let bytes = ProcessStatus.readAll("/proc/\(pid)/fdinfo/\(descriptor)", atMost: mostInfo) else { return nil }
-        return members(ofInfo: String(decoding: bytes, as: UTF8.self))
+        ProcessStatus.text("/proc/\(pid)/fdinfo/\(descriptor)", atMost: mostInfo).map { members(ofInfo: $0) }
     }
     package static func members(ofInfo text: String) -> [(Int32, Int)] {
         text.split(separator: "\n").compactMap { line in

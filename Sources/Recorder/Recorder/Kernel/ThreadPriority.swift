@@ -12,8 +12,7 @@ package struct ThreadPriority: Equatable {
     package static func all(of pid: pid_t, atMost most: Int = 256) -> [pid_t: ThreadPriority] {
         var all: [pid_t: ThreadPriority] = [:]
         for tid in ProcessStatus.numbers(in: "/proc/\(pid)/task").prefix(most) {
-            guard let text = ProcessStatus.readAll("/proc/\(pid)/task/\(tid)/stat") else { continue }
-            all[tid] = ThreadPriority(stat: String(decoding: text, as: UTF8.self))
+            all[tid] = ProcessStatus.text("/proc/\(pid)/task/\(tid)/stat").flatMap { ThreadPriority(stat: $0) }
         }
         return all
     }

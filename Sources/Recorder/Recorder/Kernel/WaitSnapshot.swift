@@ -37,7 +37,7 @@ struct WaitSnapshot {
             // It may have gone on meanwhile, and another file have the number.
             if Self.line(folder + "syscall") != text { return nil }
         }
-        nanoseconds = KernelWatch.now // taken last: all of the above was true before it
+        nanoseconds = clockTime() // taken last: all of the above was true before it
     }
 
     /// Objects waited for that somebody else may write or read: pipes, with a name or without, and sockets.

@@ -1,5 +1,6 @@
 // Decides, before anything is started, what exec will be called with and whether the agent can live in the result.
 import CRecorder
+import ELF
 import Glibc
 
 /// Path and first arguments that exec is called with.
@@ -113,9 +114,7 @@ extension ExecTarget {
 
     /// The loader itself can be called as a program, and honours LD_PRELOAD; it has no PT_INTERP.
     private static func isLoader(_ path: String) -> Bool {
-        guard let resolved = realpath(path, nil) else { return false }
-        defer { free(resolved) }
-        let name = String(cString: resolved).split(separator: "/").last ?? ""
+        let name = resolvedPath(path)?.split(separator: "/").last ?? ""
         return name.hasPrefix("ld-linux") || name.hasPrefix("ld-2.") || name == "ld.so"
     }
 

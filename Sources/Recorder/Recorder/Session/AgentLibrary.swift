@@ -11,12 +11,10 @@ package struct AgentLibrary: Equatable, Sendable {
 
     /// Finds a library next to the tool's own executable, as a build leaves it, or in ../lib, as an installation does.
     package static func find(_ name: String = agent) throws(Refusal) -> AgentLibrary {
-        guard let resolved = realpath("/proc/self/exe", nil) else {
+        guard let resolved = resolvedPath("/proc/self/exe") else {
             throw .cannotRun("/proc is not mounted, so \(name) cannot be found: mount it")
         }
-        let directory = String(cString: resolved).split(separator: "/").dropLast().map { "/" + $0 }.joined()
-        free(resolved)
-        return try find(name, besides: directory)
+        return try find(name, besides: resolved.split(separator: "/").dropLast().map { "/" + $0 }.joined())
     }
 
     package static func find(_ name: String = agent, besides directory: String) throws(Refusal) -> AgentLibrary {

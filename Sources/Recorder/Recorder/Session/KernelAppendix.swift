@@ -31,7 +31,7 @@ package struct KernelAppendix {
         var kernel = account.record
         if images.isEmpty { (kernel.granted, kernel.period_ns) = (0, 0) }
         kernel.from_ns = images.first?.begun ?? 0
-        kernel.until_ns = images.last?.ended ?? KernelWatch.now
+        kernel.until_ns = images.last?.ended ?? clockTime()
         kernel.lost &+= images.reduce(0) { $0 &+ $1.left }
         let opened = header.current.last
         guard write(withUnsafeBytes(of: kernel) { Array($0) }, opened, header, isGone) else { return false }

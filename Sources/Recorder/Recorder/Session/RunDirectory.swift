@@ -2,6 +2,7 @@
 // all, it takes the directory's place, or the directory's name with .trace appended.
 import CRecorder
 import CTraceLayout
+import ELF
 import Glibc
 import TraceFormat
 
@@ -112,18 +113,7 @@ package struct RunDirectory: Equatable, Sendable {
     }
 
     /// Returns the names of a directory's entries. nil when it cannot be read.
-    package static func names(in directory: String) -> [String]? {
-        guard let listing = opendir(directory) else { return nil }
-        defer { closedir(listing) }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
-    }
+    package static func names(in directory: String) -> [String]? { entryNames(in: directory) }
 }
 
 /// A trace that may be replaced: the user's own, of a process that is gone.

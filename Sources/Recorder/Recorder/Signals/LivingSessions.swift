@@ -37,7 +37,7 @@ package enum LivingSessions {
 
     /// It shares the memory of a program that has ended, and is about to end as well (FileJob.swift).
     private static func isAgents(_ pid: pid_t) -> Bool {
-        ProcessStatus.readAll("/proc/\(pid)/comm").map { String(decoding: $0, as: UTF8.self) } == TRACE_AGENT_TASK + "\n"
+        ProcessStatus.text("/proc/\(pid)/comm") == TRACE_AGENT_TASK + "\n"
     }
 
     /// Returns a process's environment; nil when it cannot be read. It is empty for a moment during exec: vfork's parent goes on when the
@@ -63,9 +63,7 @@ package enum LivingSessions {
 
     /// The number that was given last in our namespace, to a process or a thread (proc(5), loadavg).
     private static var lastProcess: pid_t? {
-        ProcessStatus.readAll("/proc/loadavg").flatMap { text in
-            String(decoding: text, as: UTF8.self).split(whereSeparator: \.isWhitespace).last.flatMap { pid_t($0) }
-        }
+        ProcessStatus.text("/proc/loadavg")?.split(whereSeparator: \.isWhitespace).last.flatMap { pid_t($0) }
     }
 
     /// Numbers start anew when they have reached their limit.

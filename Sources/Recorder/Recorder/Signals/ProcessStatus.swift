@@ -1,10 +1,11 @@
 // Facts about a process, from /proc.
+import ELF
 import Glibc
 
 package enum ProcessStatus {
     /// Signals pending for the process as a whole, bit 0 for signal 1. nil when it is gone.
     static func pendingSignals(of pid: pid_t) -> UInt64? {
-        guard let text = read("/proc/\(pid)/status"),
+        guard let text = text("/proc/\(pid)/status"),
             let line = text.split(separator: "\n").first(where: { $0.hasPrefix("ShdPnd:") })
         else { return nil }
         return UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16)
@@ -12,7 +13,7 @@ package enum ProcessStatus {
 
     /// It still runs; a zombie does not. proc(5): pid (comm) state …; comm may hold anything, so count from its last ')'.
     static func isAlive(_ pid: pid_t) -> Bool {
-        guard let text = read("/proc/\(pid)/stat"), let close = text.lastIndex(of: ")"),
+        guard let text = text("/proc/\(pid)/stat"), let close = text.lastIndex(of: ")"),
             let state = text[text.index(after: close)...].first(where: { $0 != " " })
         else { return false }
         return !"ZXx".contains(state)
@@ -32,12 +33,12 @@ package enum ProcessStatus {
 
     /// Identifies this boot of the system: the first half of the kernel's random id (proc(5)), 0 unknown.
     package static var bootID: UInt64 {
-        let digits = read("/proc/sys/kernel/random/boot_id")?.filter { $0.isHexDigit }.prefix(16) ?? ""
+        let digits = text("/proc/sys/kernel/random/boot_id")?.filter { $0.isHexDigit }.prefix(16) ?? ""
         return digits.count == 16 ? UInt64(digits, radix: 16) ?? 0 : 0
     }
 
     /// A file that holds one number.
-    static func number(_ path: String) -> Int? { read(path).flatMap { Int($0.prefix { $0 != "\n" }) } }
+    static func number(_ path: String) -> Int? { text(path).flatMap { Int($0.prefix { $0 != "\n" }) } }
 
     /// nil when there is no such file, or not for us, or it is longer than that. Files of /proc do not say how long they are.
     package static func readAll(_ path: String, atMost most: Int = .max) -> [UInt8]? {
@@ -46,7 +47,7 @@ package enum ProcessStatus {
         defer { close(file) }
         var all: [UInt8] = [], part = [UInt8](repeating: 0, count: 16 << 10)
         while true {
-            let got = Glibc.read(file, &part, part.count)
+            let got = read(file, &part, part.count)
             if got < 0, errno == EINTR { continue }
             guard got > 0 else { return got < 0 && all.isEmpty ? nil : all }
             all += part[..<got]
@@ -54,27 +55,13 @@ package enum ProcessStatus {
         }
     }
 
-    /// The entries of a directory of /proc that are numbers: processes, threads, descriptors. None where it may not be read.
-    static func numbers(in directory: String) -> [Int32] {
-        guard let listing = opendir(directory) else { return [] }
-        defer { closedir(listing) }
-        var numbers: [Int32] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if let number = Int32(name) { numbers.append(number) }
-        }
-        return numbers
+    /// The same as a text.
+    static func text(_ path: String, atMost most: Int = .max) -> String? {
+        readAll(path, atMost: most).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    private static func read(_ path: String) -> String? {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let got = Glibc.read(file, &bytes, bytes.count)
-        guard got > 0 else { return nil }
-        return String(decoding: bytes[..<got], as: UTF8.self)
+    /// The entries of a directory of /proc that are numbers: processes, threads, descriptors. None where it may not be read.
+    static func numbers(in directory: String) -> [Int32] {
+        (entryNames(in: directory) ?? []).compactMap { Int32($0) }
     }
 }

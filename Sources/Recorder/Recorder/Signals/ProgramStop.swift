@@ -21,7 +21,7 @@ struct ProgramStop {
 
     /// Does what is due. Nanoseconds until something is due again; nil when nothing will be.
     mutating func look() -> UInt64? {
-        let now = Self.monotonic()
+        let now = clockTime()
         if let killAt {
             guard killAt != .max else { return nil }
             if now < killAt { return killAt - now }
@@ -32,19 +32,13 @@ struct ProgramStop {
         guard let path else { return Self.interval }
         guard now >= nextLook else { return nextLook - now }
         guard condition.isReached(path) else {
-            let after = Self.monotonic()
+            let after = clockTime()
             nextLook = after + max(Self.interval, (after - now) * 10)
             return nextLook - after
         }
         kill(pid, SIGTERM)
         kill(pid, SIGCONT) // a stopped one could not hear it
-        killAt = Self.monotonic() + condition.graceNanoseconds
+        killAt = clockTime() + condition.graceNanoseconds
         return condition.graceNanoseconds
-    }
-
-    private static func monotonic() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }
