@@ -1,6 +1,7 @@
 // The folder of the modules' plans: $XDG_CACHE_HOME/tracer/plans, or in $HOME/.cache. A folder or plan that is not the user's own, or that
 // others may write to, is not used.
 import CTraceLayout
+import ELF
 import Glibc
 
 public struct PlanFolder: Sendable {
@@ -31,15 +32,7 @@ public struct PlanFolder: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0, Self.isPrivate(status, S_IFREG), status.st_size > 0, status.st_size <= Int(PLAN_MOST_BYTES)
         else { return nil }
-        let size = Int(status.st_size)
-        return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-            while count < size {
-                let got = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
-                if got < 0 && errno == EINTR { continue }
-                if got <= 0 { break }
-                count += got
-            }
-        }
+        return readBytes(of: descriptor)(0, Int(status.st_size))
     }
 
     private static func isPrivate(_ path: String) -> Bool {

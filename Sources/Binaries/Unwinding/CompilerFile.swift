@@ -1,9 +1,11 @@
 // A file in which a traced program says what code it has made. Anybody may put one there: a FIFO is not waited for, another user's is not
 // believed.
+import ELF
 import Glibc
 
 final class CompilerFile {
     private let descriptor: Int32
+    private let read: ReadBytes
     let byteCount: Int
 
     init?(_ path: String) {
@@ -15,19 +17,12 @@ final class CompilerFile {
             return nil
         }
         self.descriptor = descriptor
+        read = readBytes(of: descriptor)
         byteCount = Int(status.st_size)
     }
 
     deinit { close(descriptor) }
 
     /// Reads up to `count` bytes; fewer at the end of the file, or on an error.
-    func bytes(at offset: Int, _ count: Int) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: count) { bytes, used in
-            while used < count {
-                let got = pread(descriptor, bytes.baseAddress! + used, count - used, off_t(offset + used))
-                if got <= 0 { break }
-                used += got
-            }
-        }
-    }
+    func bytes(at offset: Int, _ count: Int) -> [UInt8] { read(UInt64(offset), count) }
 }
