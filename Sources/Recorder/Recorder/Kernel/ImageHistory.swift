@@ -46,82 +46,57 @@ package struct ImageHistory {
 
     mutating func add(task key: Int, tid: pid_t, by: pid_t = 0, name: String = "", at nanoseconds: UInt64, _ storage: KernelStorage) {
         var task = trace_task_record()
-        task.ns = nanoseconds
-        task.tid = UInt32(bitPattern: tid)
-        task.by = UInt32(bitPattern: by)
+        (task.ns, task.tid, task.by) = (nanoseconds, UInt32(bitPattern: tid), UInt32(bitPattern: by))
         withUnsafeMutableBytes(of: &task.name) { $0.copyBytes(from: name.utf8.prefix(15)) }
-        task.record.key = UInt16(key)
-        add(task, TRACE_RECORD_TASK, \.record, [], storage)
+        add(TRACE_RECORD_TASK, key: key, task, storage)
     }
 
     mutating func add(
         _ fault: Int, address: UInt64, code: UInt64, file: (path: String, offset: UInt64)?, _ origin: KernelRecord.Origin,
         _ storage: KernelStorage
     ) {
-        var record = trace_page_fault_record()
         let path = Array((file?.path ?? "").utf8)
-        record.record.key = UInt16(fault)
-        record.ns = origin.nanoseconds
-        record.tid = UInt32(bitPattern: origin.tid)
-        record.path_bytes = UInt32(path.count)
-        record.address = address
-        record.code = code
-        record.offset = file?.offset ?? 0
-        add(record, TRACE_RECORD_PAGE_FAULT, \.record, path, storage)
+        let record = trace_page_fault_record(
+            record: trace_record(), ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), path_bytes: UInt32(path.count),
+            address: address, code: code, offset: file?.offset ?? 0)
+        add(TRACE_RECORD_PAGE_FAULT, key: fault, record, storage, path)
     }
 
     mutating func add(_ snapshot: WaitSnapshot, _ storage: KernelStorage) {
-        var wait = trace_wait_record()
-        let function = Array(snapshot.kernelFunction.utf8), object = Array(snapshot.object.utf8)
-        wait.ns = snapshot.nanoseconds
-        wait.tid = UInt32(bitPattern: snapshot.tid)
-        wait.system_call = snapshot.systemCall
-        wait.arguments = (snapshot.arguments.0, snapshot.arguments.1)
-        wait.function_bytes = UInt32(function.count)
-        wait.object_bytes = UInt32(object.count)
-        add(wait, TRACE_RECORD_WAIT, \.record, function + object, storage)
-        for member in snapshot.set?.members ?? [] { add(member, of: snapshot, storage) }
-    }
-
-    private mutating func add(_ member: PolledSet.Member, of snapshot: WaitSnapshot, _ storage: KernelStorage) {
-        var record = trace_polled_record()
-        let object = Array(member.object.utf8)
-        record.record.key = UInt16(member.access)
-        record.ns = snapshot.nanoseconds
-        record.tid = UInt32(bitPattern: snapshot.tid)
-        record.descriptor = member.descriptor
-        record.object_bytes = UInt32(object.count)
-        add(record, TRACE_RECORD_POLLED, \.record, object, storage)
+        let function = Array(snapshot.kernelFunction.utf8), object = Array(snapshot.object.utf8), tid = UInt32(bitPattern: snapshot.tid)
+        let wait = trace_wait_record(
+            record: trace_record(), ns: snapshot.nanoseconds, tid: tid, system_call: snapshot.systemCall, arguments: snapshot.arguments,
+            function_bytes: UInt32(function.count), object_bytes: UInt32(object.count))
+        add(TRACE_RECORD_WAIT, wait, storage, function + object)
+        for member in snapshot.set?.members ?? [] {
+            let object = Array(member.object.utf8)
+            let record = trace_polled_record(
+                record: trace_record(), ns: snapshot.nanoseconds, tid: tid, descriptor: member.descriptor,
+                object_bytes: UInt32(object.count), reserved: 0)
+            add(TRACE_RECORD_POLLED, key: member.access, record, storage, object)
+        }
     }
 
     mutating func add(_ found: OpenPeer, at nanoseconds: UInt64, _ storage: KernelStorage) {
-        var record = trace_descriptor_record()
         let object = Array(found.object.utf8), peer = Array(found.peer.utf8)
-        record.record.key = UInt16(found.access)
-        record.ns = nanoseconds
-        record.descriptor = found.descriptor
-        record.object_bytes = UInt32(object.count)
-        record.peer_bytes = UInt32(peer.count)
-        add(record, TRACE_RECORD_DESCRIPTOR, \.record, object + peer, storage)
+        let record = trace_descriptor_record(
+            record: trace_record(), ns: nanoseconds, descriptor: found.descriptor, object_bytes: UInt32(object.count),
+            peer_bytes: UInt32(peer.count), reserved: 0)
+        add(TRACE_RECORD_DESCRIPTOR, key: found.access, record, storage, object + peer)
     }
 
     mutating func add(_ priority: ThreadPriority, of tid: pid_t, at nanoseconds: UInt64, _ storage: KernelStorage) {
-        var record = trace_priority_record()
-        record.ns = nanoseconds
-        record.tid = UInt32(bitPattern: tid)
-        record.policy = priority.policy
-        record.nice = priority.nice
-        record.priority = priority.priority
-        add(record, TRACE_RECORD_PRIORITY, \.record, [], storage)
+        let record = trace_priority_record(
+            record: trace_record(), ns: nanoseconds, tid: UInt32(bitPattern: tid), policy: priority.policy, nice: priority.nice,
+            priority: priority.priority)
+        add(TRACE_RECORD_PRIORITY, record, storage)
     }
 
     mutating func add(_ code: MadeCode.Code, _ storage: KernelStorage) {
-        var record = trace_code_name_record()
         let name = Array(code.name.utf8)
-        record.address = code.start
-        record.code_bytes = code.end - code.start
-        record.name_bytes = UInt32(name.count)
-        add(record, TRACE_RECORD_CODE_NAME, \.record, name, storage)
+        let record = trace_code_name_record(
+            record: trace_record(), address: code.start, code_bytes: code.end - code.start, name_bytes: UInt32(name.count), reserved: 0)
+        add(TRACE_RECORD_CODE_NAME, record, storage, name)
     }
 
     /// Puts into blocks what is not in one yet.
@@ -133,9 +108,7 @@ package struct ImageHistory {
 
     private mutating func endSamples(_ storage: KernelStorage) {
         guard sampleCount > 0 else { return }
-        var record = trace_samples_record()
-        record.count = sampleCount
-        add(record, TRACE_RECORD_SAMPLES, \.record, samples, storage)
+        add(TRACE_RECORD_SAMPLES, trace_samples_record(record: trace_record(), count: sampleCount, reserved: 0), storage, samples)
         recordsInBlock += UInt64(sampleCount) - 1
         samples.removeAll(keepingCapacity: true)
         sampleCount = 0
@@ -143,25 +116,22 @@ package struct ImageHistory {
 
     private mutating func endSwitches(_ storage: KernelStorage) {
         guard !switches.isEmpty else { return }
-        var record = trace_switches_record()
-        record.count = UInt32(switches.count)
-        let changes = switches.withUnsafeBytes { Array($0) }
+        let record = trace_switches_record(record: trace_record(), count: UInt32(switches.count), reserved: 0)
+        add(TRACE_RECORD_SWITCHES, record, storage, switches.withUnsafeBytes { Array($0) })
+        recordsInBlock += UInt64(switches.count) - 1
         switches.removeAll(keepingCapacity: true)
-        add(record, TRACE_RECORD_SWITCHES, \.record, changes, storage)
-        recordsInBlock += UInt64(record.count) - 1
     }
 
-    /// The fixed part and what follows it, padded to the next word.
+    /// The fixed part, whose `record` is made here, and what follows it, padded to the next word.
     private mutating func add<Fixed: BitwiseCopyable>(
-        _ fixed: Fixed, _ type: Int, _ head: WritableKeyPath<Fixed, trace_record>, _ tail: [UInt8], _ storage: KernelStorage
+        _ type: Int, key: Int = 0, _ fixed: Fixed, _ storage: KernelStorage, _ tail: [UInt8] = []
     ) {
-        var fixed = fixed
         let byteCount = (MemoryLayout<Fixed>.size + tail.count + 7) & ~7
-        fixed[keyPath: head].type = UInt16(type)
-        fixed[keyPath: head].byte_count = UInt32(byteCount)
+        let head = trace_record(type: UInt16(type), key: UInt16(key), byte_count: UInt32(byteCount))
         if bytes.count + byteCount > Self.blockBytes { endBlock(storage) }
         recordsInBlock += 1
-        withUnsafeBytes(of: fixed) { bytes.append(contentsOf: $0) }
+        withUnsafeBytes(of: head) { bytes.append(contentsOf: $0) }
+        withUnsafeBytes(of: fixed) { bytes.append(contentsOf: $0.dropFirst(MemoryLayout<trace_record>.size)) }
         bytes.append(contentsOf: tail)
         bytes.append(contentsOf: repeatElement(0, count: byteCount - MemoryLayout<Fixed>.size - tail.count))
     }

@@ -71,12 +71,9 @@ package enum KernelRecord {
             Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self)) == switchBytes
         else { return nil }
         let flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
-        let origin = Origin(
-            pid: bytes.loadUnaligned(fromByteOffset: 8, as: pid_t.self), tid: bytes.loadUnaligned(fromByteOffset: 12, as: pid_t.self),
-            nanoseconds: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), cpu: UInt16(truncatingIfNeeded: ring.cpu))
         return (
             UInt16(flags & switchOut == 0 ? TRACE_SWITCH_IN : flags & switchPreempted == 0 ? TRACE_SWITCH_WAITS : TRACE_SWITCH_PREEMPTED),
-            origin
+            bytes.origin(pid: 8, tid: 12, time: 16, ring)
         )
     }
     /// A header, and what sample_id_all puts after it.
@@ -88,29 +85,23 @@ package enum KernelRecord {
         let type = Int(bytes.loadUnaligned(as: UInt32.self)), flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
         let byteCount = Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self))
         guard byteCount >= headerBytes, byteCount <= bytes.count else { return nil }
-        let body = Fields(UnsafeRawBufferPointer(rebasing: bytes[headerBytes..<byteCount]))
+        let body = UnsafeRawBufferPointer(rebasing: bytes[headerBytes..<byteCount])
         return (type == Kind.sample ? read(sample: body, ring) : read(type, flags, body, ring), byteCount)
     }
 
-    private static func read(_ type: Int, _ flags: UInt16, _ all: Fields, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
+    private static func read(
+        _ type: Int, _ flags: UInt16, _ all: UnsafeRawBufferPointer, _ ring: recorder_ring
+    ) -> (KernelRecord, Origin)? {
         // sample_id_all: pid, tid; time.
         guard all.count >= trailerBytes else { return nil }
         let end = all.count - trailerBytes
-        let origin = Origin(
-            pid: pid_t(bitPattern: all.half(end)), tid: pid_t(bitPattern: all.half(end + 4)), nanoseconds: all.word(end + 8),
-            cpu: UInt16(truncatingIfNeeded: ring.cpu))
+        let origin = all.origin(pid: end, tid: end + 4, time: end + 8, ring)
         let record: KernelRecord
         switch type {
         case Kind.fork where end >= 24: // pid, ppid; tid, ptid; time
-            let child = Origin(
-                pid: pid_t(bitPattern: all.half(0)), tid: pid_t(bitPattern: all.half(8)), nanoseconds: all.word(16),
-                cpu: origin.cpu)
-            return (.began(child: child.tid, of: pid_t(bitPattern: all.half(4)), by: pid_t(bitPattern: all.half(12))), child)
-        case Kind.exit where end >= 24:
-            let over = Origin(
-                pid: pid_t(bitPattern: all.half(0)), tid: pid_t(bitPattern: all.half(8)), nanoseconds: all.word(16),
-                cpu: origin.cpu)
-            return (.ended, over)
+            let child = all.origin(pid: 0, tid: 8, time: 16, ring)
+            return (.began(child: child.tid, of: all.id(4), by: all.id(12)), child)
+        case Kind.exit where end >= 24: return (.ended, all.origin(pid: 0, tid: 8, time: 16, ring))
         case Kind.comm where end >= 8:
             record = .named(all.text(8, end), isExec: flags & commExec != 0)
         case Kind.mmap2 where end >= 64: // pid, tid; address; length; offset; 24 bytes of the file; protection, flags; path
@@ -128,11 +119,9 @@ package enum KernelRecord {
     }
 
     /// Reads a sample. Its length determines which fields it has, and so which event it is of: kernel_events.h.
-    private static func read(sample all: Fields, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
+    private static func read(sample all: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
         guard all.count >= RECORDER_MAJOR_FAULT_BYTES else { return nil }
-        let origin = Origin(
-            pid: pid_t(bitPattern: all.half(8)), tid: pid_t(bitPattern: all.half(12)), nanoseconds: all.word(16),
-            cpu: UInt16(truncatingIfNeeded: ring.cpu))
+        let origin = all.origin(pid: 8, tid: 12, time: 16, ring)
         if all.count < RECORDER_LEAST_STACK_BYTES {
             return (.fault(address: all.word(24), code: all.word(0), isMajor: all.count == RECORDER_MAJOR_FAULT_BYTES), origin)
         }
@@ -147,23 +136,22 @@ package enum KernelRecord {
             let capacity = Int(truncatingIfNeeded: all.word(offset))
             if capacity > 0, capacity <= all.count - offset - 16 {
                 let there = Int(truncatingIfNeeded: all.word(offset + 8 + capacity))
-                stack.bytes = all.bytes(offset + 8, min(max(there, 0), capacity))
+                stack.bytes = Array(all[(offset + 8)...].prefix(min(max(there, 0), capacity)))
             }
         }
         return (.sample(stack), origin)
     }
+}
 
-    /// The fields of a record, by where they stand after its header. Who asks has compared with `count`.
-    private struct Fields {
-        private let bytes: UnsafeRawBufferPointer
-        var count: Int { bytes.count }
+/// The fields of a record by their offsets. Callers have compared these with `count`.
+extension UnsafeRawBufferPointer {
+    fileprivate func half(_ offset: Int) -> UInt32 { loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
+    fileprivate func word(_ offset: Int) -> UInt64 { loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+    fileprivate func id(_ offset: Int) -> pid_t { loadUnaligned(fromByteOffset: offset, as: pid_t.self) }
+    /// Up to a NUL.
+    fileprivate func text(_ offset: Int, _ end: Int) -> String { String(decoding: self[offset..<end].prefix { $0 != 0 }, as: UTF8.self) }
 
-        init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
-
-        func half(_ offset: Int) -> UInt32 { bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
-        func word(_ offset: Int) -> UInt64 { bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
-        func bytes(_ offset: Int, _ count: Int) -> [UInt8] { Array(bytes[offset..<offset + count]) }
-        /// Up to a NUL.
-        func text(_ offset: Int, _ end: Int) -> String { String(decoding: bytes[offset..<end].prefix { $0 != 0 }, as: UTF8.self) }
+    fileprivate func origin(pid: Int, tid: Int, time: Int, _ ring: recorder_ring) -> KernelRecord.Origin {
+        KernelRecord.Origin(pid: id(pid), tid: id(tid), nanoseconds: word(time), cpu: UInt16(truncatingIfNeeded: ring.cpu))
     }
 }
