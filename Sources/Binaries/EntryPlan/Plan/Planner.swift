@@ -64,17 +64,8 @@ struct Planner {
     private mutating func scan() {
         let entries = list.entries
         bodies = Array(repeating: ScannedCode.Body(), count: entries.count)
-        let watched = TextBits(code.text), starts = TextBits(code.text), unnamed = TextBits(code.text)
-        defer {
-            watched.free()
-            starts.free()
-            unnamed.free()
-        }
-        for entry in entries {
-            for offset in 0..<EntryMarks.watched { watched.insert(entry.address &+ offset) }
-            starts.insert(entry.address)
-            if entry.names.isEmpty { unnamed.insert(entry.address) }
-        }
+        let finder = EntryFinder(code, frames, entries)
+        defer { finder.free() }
         // In parts of about the same number of bytes.
         let partCount = max(1, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 16))
         var cuts = [0]
@@ -91,25 +82,12 @@ struct Planner {
             results.deinitialize(count: partCount)
             results.deallocate()
         }
-        let code = code
         bodies.withUnsafeMutableBufferPointer { bodies in
-            struct Shared: @unchecked Sendable {
-                var bodies: UnsafeMutableBufferPointer<ScannedCode.Body>, results: UnsafeMutablePointer<ScannedCode>,
-                    entries: [FunctionEntry], frames: FrameTable, cuts: [Int]
-            }
-            let shared = Shared(bodies: bodies, results: results, entries: entries, frames: frames, cuts: cuts)
+            let shared = SharedScan(bodies: bodies, results: results, entries: entries, finder: finder, cuts: cuts)
             DispatchQueue.concurrentPerform(iterations: partCount) { part in
-                var scan = CodeScan(code, shared.frames, watched: watched, starts: starts, unnamed: unnamed)
-                shared.results[part] = scan.run { scan, guess in
-                    var reach: UInt64 = 0
-                    for index in shared.cuts[part]..<shared.cuts[part + 1] {
-                        let entry = shared.entries[index]
-                        shared.bodies[index] = scan(entry, index)
-                        reach = max(reach, entry.end)
-                        // Code of which nothing says that it is a function's.
-                        let next = index + 1 < shared.entries.count ? shared.entries[index + 1].address : reach
-                        if next > reach, next - reach < 1 << 24, !X86Scan.isPadding(Self.bytes(code, reach, next)) { guess(reach, next) }
-                    }
+                switch shared.finder.code.architecture {
+                case .x86: shared.scan(part, X86Scan.self)
+                case .arm: shared.scan(part, ArmScan.self)
                 }
             }
         }
@@ -168,7 +146,7 @@ struct Planner {
         }
     }
 
-    private static func bytes(_ code: ModuleCode, _ low: UInt64, _ high: UInt64) -> UnsafeRawBufferPointer {
+    fileprivate static func bytes(_ code: ModuleCode, _ low: UInt64, _ high: UInt64) -> UnsafeRawBufferPointer {
         let bytes = code.code(at: low)
         return UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(clamping: high - low)))
     }
@@ -472,6 +450,26 @@ struct Planner {
         let site = entry.address + UInt64(function.patch)
         withUnsafeMutableBytes(of: &function.original) { $0.copyBytes(from: code.code(at: site).prefix(Int(function.replaced))) }
         builder.addRelocated(relocated, to: &function)
+    }
+}
+
+/// A scan in several threads, each of which writes to elements of its own.
+private struct SharedScan: @unchecked Sendable {
+    let bodies: UnsafeMutableBufferPointer<ScannedCode.Body>, results: UnsafeMutablePointer<ScannedCode>
+    let entries: [FunctionEntry], finder: EntryFinder, cuts: [Int]
+
+    func scan<Scan: CodeScan>(_ part: Int, _: Scan.Type) {
+        var scan = Scan(finder), reach: UInt64 = 0
+        for index in cuts[part]..<cuts[part + 1] {
+            bodies[index] = scan.scan(entries[index], index)
+            reach = max(reach, entries[index].end)
+            // Code of which nothing says that it is a function's.
+            let next = index + 1 < entries.count ? entries[index + 1].address : reach
+            if next > reach, next - reach < 1 << 24, !X86Scan.isPadding(Planner.bytes(finder.code, reach, next)) {
+                scan.guessAll(reach, next, -1)
+            }
+        }
+        results[part] = scan.finder.found
     }
 }
 

@@ -123,21 +123,14 @@ enum ArmRelocator {
 }
 
 /// One pass over the code of aarch64.
-struct ArmScan {
-    let code: ModuleCode
-    let watched: TextBits
-    let starts: TextBits
-    let unnamed: TextBits
-    var found = ScannedCode()
-    private let frames: FrameTable
+struct ArmScan: CodeScan {
+    private(set) var finder: EntryFinder
 
-    init(code: ModuleCode, frames: FrameTable, watched: TextBits, starts: TextBits, unnamed: TextBits) {
-        (self.code, self.frames, self.watched, self.starts, self.unnamed) = (code, frames, watched, starts, unnamed)
-    }
+    init(_ finder: EntryFinder) { self.finder = finder }
 
     mutating func scan(_ entry: FunctionEntry, _ index: Int) -> ScannedCode.Body {
         var body = ScannedCode.Body()
-        let bytes = code.code(at: entry.address)
+        let bytes = finder.code.code(at: entry.address)
         let count = min(Int(entry.end - entry.address), bytes.count)
         if entry.address & 3 != 0 || count < 4 {
             body.isBroken = true
@@ -153,18 +146,13 @@ struct ArmScan {
             switch ArmInstruction(word) {
             case .branch(let distance):
                 isEnd = true
-                jump(site, target(distance), entry, index, &body, .jump)
+                finder.jump(site, target(distance), entry, index, &body, .jump)
             case .conditional(let distance):
                 isEnd = false
-                jump(site, target(distance), entry, index, &body, .conditional)
+                finder.jump(site, target(distance), entry, index, &body, .conditional)
             case .call(let distance):
                 isEnd = true
-                body.leadsElsewhere = true
-                if starts.contains(target(distance)) {
-                    if unnamed.contains(target(distance)) { add(site, target(distance), index, .call) }
-                } else if watched.contains(target(distance)) {
-                    add(site, target(distance), index, .call)
-                }
+                finder.call(site, target(distance), index, &body)
             case .register:
                 isEnd = true
                 body.leadsElsewhere = true
@@ -190,41 +178,24 @@ struct ArmScan {
             }
         }
         body.runsOn = !isEnd
-        body.readsReturnAddress = returnLink.end(entry.frames, frames)
+        body.readsReturnAddress = returnLink.end(entry.frames, finder.frames)
         return body
-    }
-
-    private mutating func jump(
-        _ site: UInt64, _ target: UInt64, _ entry: FunctionEntry, _ index: Int, _ body: inout ScannedCode.Body,
-        _ kind: EntryReference.Kind
-    ) {
-        if !(target >= entry.address && target < entry.end) {
-            body.leadsElsewhere = true
-            if !starts.contains(target), code.text.contains(target) { body.jumpsInside = true }
-        }
-        if watched.contains(target) { add(site, target, index, kind) }
     }
 
     private mutating func addressTaken(_ site: UInt64, _ target: UInt64, _ entry: FunctionEntry, _ index: Int) {
         // gcc's tables are of distances from an address in the code, in bytes or halfwords; they do not lead to the first word.
-        if watched.contains(target) { add(site, target, index, .codeAddress) }
-        if !(target >= entry.address && target < entry.end), !starts.contains(target) { found.bases.append(target) }
-    }
-
-    private mutating func add(_ site: UInt64, _ target: UInt64, _ index: Int, _ kind: EntryReference.Kind) {
-        found.references.append(
-            EntryReference(site: UInt32(site - code.base), target: UInt32(target - code.base), source: Int32(index), kind: kind))
+        if finder.watched.contains(target) { finder.add(site, target, index, .codeAddress) }
+        if !(target >= entry.address && target < entry.end), !finder.starts.contains(target) { finder.addBase(target) }
     }
 
     mutating func guessAll(_ low: UInt64, _ high: UInt64, _ index: Int) {
-        let bytes = code.code(at: low)
+        let bytes = finder.code.code(at: low)
         for offset in stride(from: Int((4 - low & 3) & 3), to: min(bytes.count, Int(clamping: high - low)) - 3, by: 4) {
             guard let word = bytes.load(offset, as: UInt32.self) else { return }
             let site = low + UInt64(offset)
             switch ArmInstruction(word) {
             case .branch(let distance), .conditional(let distance), .call(let distance):
-                let target = site &+ UInt64(bitPattern: distance)
-                if watched.contains(target), !starts.contains(target) { add(site, target, index, .guess) }
+                finder.guess(site, site &+ UInt64(bitPattern: distance), index)
             default: break
             }
         }

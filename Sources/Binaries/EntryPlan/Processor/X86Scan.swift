@@ -20,31 +20,22 @@ private final class Scratch {
     deinit { bytes?.deallocate() }
 }
 
-struct X86Scan {
-    let code: ModuleCode
-    /// The first bytes of all functions, and each first byte.
-    let watched: TextBits
-    let starts: TextBits
-    /// First bytes of what has no name.
-    let unnamed: TextBits
-    var found = ScannedCode()
+struct X86Scan: CodeScan {
+    private(set) var finder: EntryFinder
     /// A flag for each byte of the present function: an instruction begins there.
     private let scratch = Scratch()
     private var inner: [UInt32] = []
     /// Addresses in code, and elsewhere, that it takes.
     private var innerAddresses: [UInt64] = []
     private var ownBases: [UInt64] = []
-    private let frames: FrameTable
     private var returnWord = X86ReturnWord()
 
-    init(code: ModuleCode, frames: FrameTable, watched: TextBits, starts: TextBits, unnamed: TextBits) {
-        (self.code, self.frames, self.watched, self.starts, self.unnamed) = (code, frames, watched, starts, unnamed)
-    }
+    init(_ finder: EntryFinder) { self.finder = finder }
 
     mutating func scan(_ entry: FunctionEntry, _ index: Int) -> ScannedCode.Body {
         var body = ScannedCode.Body()
         let count = Int(entry.end - entry.address)
-        let bytes = code.code(at: entry.address)
+        let bytes = finder.code.code(at: entry.address)
         guard count > 0, count <= bytes.count, let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
             body.isBroken = true
             return body
@@ -69,32 +60,22 @@ struct X86Scan {
             switch kind {
             case X86_JUMP, X86_CONDITIONAL, X86_TRANSACTION:
                 isEnd = kind == X86_JUMP
-                if target >= entry.address, target < entry.end {
-                    inner.append(UInt32(target - entry.address))
-                } else {
-                    body.leadsElsewhere = true
-                    if !starts.contains(target), code.text.contains(target) { body.jumpsInside = true }
-                }
-                if watched.contains(target) { add(site, target, index, kind == X86_JUMP ? .jump : .conditional) }
+                if target >= entry.address, target < entry.end { inner.append(UInt32(target - entry.address)) }
+                finder.jump(site, target, entry, index, &body, kind == X86_JUMP ? .jump : .conditional)
             case X86_CALL:
                 isEnd = true // the callee may not return; if it does, another instruction follows
-                body.leadsElsewhere = true
-                if starts.contains(target) {
-                    if unnamed.contains(target) { add(site, target, index, .call) }
-                } else if watched.contains(target) {
-                    add(site, target, index, .call)
-                }
+                finder.call(site, target, index, &body)
             case X86_INDIRECT_JUMP:
                 isEnd = true
                 body.leadsElsewhere = true // to its own branch targets as a rule, which nobody says for certain
                 if instruction.flags & UInt8(X86_BY_TABLE) != 0 { hasTableJump = true }
             case X86_LEA:
                 isEnd = false
-                if watched.contains(target) { add(site, target, index, .codeAddress) }
+                if finder.watched.contains(target) { finder.add(site, target, index, .codeAddress) }
                 if target > entry.address, target < entry.end {
                     innerAddresses.append(target)
-                } else if !starts.contains(target) { // constants may lie in the segment of the code
-                    found.bases.append(target)
+                } else if !finder.starts.contains(target) { // constants may lie in the segment of the code
+                    finder.addBase(target)
                     ownBases.append(target)
                 }
             case X86_RETURN, X86_STOP: isEnd = true
@@ -112,16 +93,11 @@ struct X86Scan {
         where boundaries[Int(target)] == 0 && !(target > 0 && boundaries[Int(target) - 1] == 1 && start[Int(target) - 1] == 0xf0) {
             body.isBroken = true
         }
-        (body.readsReturnAddress, body.readsCallersFrame) = returnWord.end(entry.frames, frames)
+        (body.readsReturnAddress, body.readsCallersFrame) = returnWord.end(entry.frames, finder.frames)
         if hasTableJump, !innerAddresses.isEmpty { body.hasHiddenTargets = !followTables(entry, index) }
         body.runsOn = !isEnd
         if body.isBroken { guessAll(entry.address, entry.end, index) }
         return body
-    }
-
-    private mutating func add(_ site: UInt64, _ target: UInt64, _ index: Int, _ kind: EntryReference.Kind) {
-        found.references.append(
-            EntryReference(site: UInt32(site - code.base), target: UInt32(target - code.base), source: Int32(index), kind: kind))
     }
 
     /// gcc's `&&label - &&first`: tables of distances from an address in the function, in numbers of 32 bits. False: there is none.
@@ -129,12 +105,14 @@ struct X86Scan {
         var isFound = false
         for table in ownBases {
             for base in innerAddresses {
-                let bytes = code.content(at: table)
+                let bytes = finder.code.content(at: table)
                 var offset = 0
                 while let distance = bytes.load(offset, as: Int32.self), offset < 1 << 16 {
                     let target = base &+ UInt64(bitPattern: Int64(distance))
                     guard target >= entry.address, target < entry.end else { break }
-                    if watched.contains(target) { add(entry.address, target, index, target == entry.address ? .jump : .guess) }
+                    if finder.watched.contains(target) {
+                        finder.add(entry.address, target, index, target == entry.address ? .jump : .guess)
+                    }
                     offset += 4
                 }
                 if offset >= 12 { isFound = true }
@@ -143,9 +121,8 @@ struct X86Scan {
         return isFound
     }
 
-    /// Looks for jumps and calls at each byte of a range where nobody says which bytes begin an instruction.
     mutating func guessAll(_ low: UInt64, _ high: UInt64, _ index: Int) {
-        let bytes = code.code(at: low)
+        let bytes = finder.code.code(at: low)
         let count = min(bytes.count, Int(clamping: high - low))
         guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
         var instruction = x86_instruction()
@@ -155,8 +132,7 @@ struct X86Scan {
             guard byte == 0xe8 || byte == 0xe9 || byte == 0xeb || byte & 0xf0 == 0x70 || byte & 0xfc == 0xe0 || byte == 0x0f,
                 x86_decode(start + offset, count - offset, &instruction) != 0, instruction.immediate != 0
             else { continue }
-            let target = low &+ UInt64(offset) &+ UInt64(bitPattern: instruction.target)
-            if watched.contains(target), !starts.contains(target) { add(low + UInt64(offset), target, index, .guess) }
+            finder.guess(low + UInt64(offset), low &+ UInt64(offset) &+ UInt64(bitPattern: instruction.target), index)
         }
     }
 
