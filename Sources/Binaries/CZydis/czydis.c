@@ -10,8 +10,6 @@ static const char *soname(void) {
     return name;
 }
 
-const char *x86_decoder_name(void) { return soname(); }
-
 static ZydisDecoder decoder;
 static ZyanStatus (*decode)(const ZydisDecoder *, ZydisDecoderContext *, const void *, ZyanUSize, ZydisDecodedInstruction *);
 
@@ -65,9 +63,6 @@ static void classify(const ZydisDecodedInstruction *in, const uint8_t *code, str
         case 0xcb:
         case 0xcf: out->kind = X86_RETURN; break;
         case 0xcc:
-            out->flags |= X86_INTERRUPT;
-            out->kind = X86_STOP;
-            break;
         case 0xf4: out->kind = X86_STOP; break;
         case 0x90: // pause is one, and xchg %r8, %rax is none
             if (!(in->attributes & ZYDIS_ATTRIB_HAS_REX) || in->raw.rex.B == 0) out->kind = X86_NOP;
@@ -128,7 +123,6 @@ int x86_decode(const uint8_t *code, size_t byte_count, struct x86_instruction *o
         out->modrm = in.raw.modrm.offset;
         note_base(&in, out);
         if (in.raw.modrm.mod != 3) {
-            out->flags |= X86_MEMORY;
             if (in.raw.modrm.rm == 4 && in.raw.sib.base == 4 && in.raw.rex.B == 0) out->flags |= X86_STACK_BASE;
             if (in.raw.modrm.mod == 0 && in.raw.modrm.rm == 5 && in.raw.disp.size == 32) {
                 out->displacement = in.raw.disp.offset;
@@ -139,7 +133,6 @@ int x86_decode(const uint8_t *code, size_t byte_count, struct x86_instruction *o
     classify(&in, code, out);
     if (in.raw.imm[0].is_relative) {
         out->immediate = in.raw.imm[0].offset;
-        out->immediate_bytes = in.raw.imm[0].size / 8;
         out->target = in.length + in.raw.imm[0].value.s;
     }
     return 1;

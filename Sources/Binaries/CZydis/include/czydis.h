@@ -28,9 +28,7 @@ enum x86_kind {
 enum { X86_NO_BASE = 255 };
 enum {
     X86_SHORT_ONLY = 1,      // has no form with 32 bits
-    X86_MEMORY = 2,          // an operand is in memory, by ModRM
-    X86_STACK_BASE = 4,      // and its base is rsp
-    X86_INTERRUPT = 8,       // int3
+    X86_STACK_BASE = 4,      // an operand is in memory, and its base is rsp
     X86_BY_TABLE = 16,       // an indirect jump by [… + register * 8], or by a register
     X86_LEGACY = 32,         // neither VEX nor EVEX, and the opcode is of the first map
 };
@@ -40,7 +38,6 @@ struct x86_instruction {
     uint8_t modrm;           // offset of its ModRM byte, 0 none
     uint8_t displacement;    // offset of the 32 bits relative to rip, 0 none
     uint8_t immediate;       // offset of the relative immediate, 0 none
-    uint8_t immediate_bytes; // 1 or 4
     uint8_t base;            // base register of a memory operand without index (Intel SDM volume 2, 3.1.1.1); X86_NO_BASE
     int32_t distance;        // from that base
     int64_t target;          // target of a branch, or rip plus displacement: less the instruction's address
@@ -48,8 +45,6 @@ struct x86_instruction {
 
 // NULL, or why there is no decoder: one line. `folder` is looked into first; NULL: only where the loader looks. Once in a process.
 const char *x86_decoder_open(const char *folder);
-// The soname that is asked for.
-const char *x86_decoder_name(void);
 // The instruction at `code`; 0: its bytes are none. Any number of threads.
 int x86_decode(const uint8_t *code, size_t byte_count, struct x86_instruction *out);
 

@@ -1,11 +1,10 @@
 // Call graph of a module, from its code: direct calls and jumps, and addresses that are taken. Calls through a register or memory are not
 // in it; functions that may be called this way are: their address is taken by an instruction, lies in data, or is exported.
 import ELF
-import TraceFormat
 
 public struct CallGraph: Sendable {
     /// Address of each function, as linked: ascending, and once each.
-    public let functions: [UInt64]
+    private let functions: [UInt64]
     /// For each function, the indices of those that lead to it, without itself.
     private let sources: [[Int32]]
     /// Its address lies in data, another module may be bound to it, or the loader calls it.
@@ -54,18 +53,5 @@ public struct CallGraph: Sendable {
             if sources[index].allSatisfy({ functions.contains(self.functions[Int($0)]) }) { result.insert(address) }
         }
         return result
-    }
-
-    /// Returns the functions that lead to it directly.
-    public func sources(of address: UInt64) -> [UInt64] {
-        let index = bisect(functions.count) { functions[$0] < address }
-        guard index < functions.count, functions[index] == address else { return [] }
-        return sources[index].map { functions[Int($0)] }
-    }
-
-    /// nil: there is no such function.
-    public func isHeld(_ address: UInt64) -> Bool? {
-        let index = bisect(functions.count) { functions[$0] < address }
-        return index < functions.count && functions[index] == address ? isHeld[index] : nil
     }
 }

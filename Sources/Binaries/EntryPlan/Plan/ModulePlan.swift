@@ -6,7 +6,6 @@ import Glibc
 public struct ModulePlan: Sendable {
     public let path: String
     public let file: PlanFile
-    public let isRemembered: Bool
 
     /// - Parameter cache: nil: nothing is read from it, nor written
     public init(path: String, options: PlanOptions = PlanOptions(), cache: PlanCache? = PlanCache()) throws(PlanProblem) {
@@ -14,7 +13,7 @@ public struct ModulePlan: Sendable {
         let module = try LinkedModule(path: path)
         let header = Self.header(module.file, options)
         if let kept = cache?.read(header) {
-            (file, isRemembered) = (kept, true)
+            file = kept
             return
         }
         try module.openDecoder()
@@ -22,7 +21,7 @@ public struct ModulePlan: Sendable {
         guard let content = planner.plan().file(header), let made = PlanFile(content) else {
             throw PlanProblem(message: "\(path) has too many functions for a plan")
         }
-        (file, isRemembered) = (made, false)
+        file = made
         cache?.write(content, header)
     }
 
@@ -52,6 +51,4 @@ public struct ModulePlan: Sendable {
         }
         return (word(0), word(1), word(2) | UInt64(id.count) << 32)
     }
-
-    public func address(of function: plan_function) -> UInt64 { file.header.base &+ UInt64(function.address) }
 }

@@ -25,7 +25,7 @@ struct PlannedModule: Sendable {
         functions = plan.file.withFunctions { all in
             all.map { function in
                 PlannedFunction(
-                    address: plan.address(of: function), byteCount: UInt64(function.byte_count),
+                    address: plan.file.address(of: function), byteCount: UInt64(function.byte_count),
                     symbols: function.name_count == 0 ? [] : plan.file.names(of: function),
                     refusal: function.tactic == 0 ? Reason(rawValue: function.reason) : nil,
                     isLeaf: UInt32(function.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0,

@@ -4,8 +4,7 @@ import Statistics
 /// Measurements of one program.
 package struct LaunchResult: Sendable {
     package var profiles: [LaunchProfile] = []
-    /// From exec to the same end point, seen from outside, nanoseconds: of the traced launches and of those without the agent.
-    package var tracedTotals: [Double] = []
+    /// From exec to the end point, seen from outside, nanoseconds: of the launches without the agent.
     package var untracedTotals: [Double] = []
     /// Launches that were made again because the machine was disturbed, and why.
     package var disturbed: [String] = []

@@ -90,7 +90,6 @@ package struct LaunchSeries {
             result.faultComplaint = launch.faultComplaint ?? result.faultComplaint
             if let profile = launch.profile {
                 result.profiles.append(profile)
-                result.tracedTotals.append(Double(launch.total))
             } else {
                 result.untracedTotals.append(Double(launch.total))
             }

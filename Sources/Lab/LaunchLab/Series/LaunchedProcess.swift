@@ -15,7 +15,6 @@ struct LaunchedProcess {
     struct Usage: Equatable, Sendable {
         /// 128 + n when signal n ended it.
         var status: Int32
-        var minorFaults: Int, majorFaults: Int
         /// Times that it had to give the CPU to somebody else.
         var involuntarySwitches: Int
     }
@@ -161,8 +160,6 @@ struct LaunchedProcess {
         if child.listener >= 0 { close(child.listener) }
         child.listener = -1
         let signal = status & 0x7f
-        return Usage(
-            status: signal == 0 ? status >> 8 & 0xff : 128 + signal, minorFaults: usage.ru_minflt,
-            majorFaults: usage.ru_majflt, involuntarySwitches: usage.ru_nivcsw)
+        return Usage(status: signal == 0 ? status >> 8 & 0xff : 128 + signal, involuntarySwitches: usage.ru_nivcsw)
     }
 }

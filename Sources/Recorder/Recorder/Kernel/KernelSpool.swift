@@ -17,8 +17,6 @@ package final class KernelSpool {
     private var inMemory = 0
     private var file: Int32 = -1
     private var fileEnd: off_t = 0
-    /// Bytes that could be kept neither here nor there.
-    private(set) var lostBytes = 0
     private static let mostInMemory = 32 << 20
 
     package init(directory: String) { self.directory = directory }
@@ -32,10 +30,7 @@ package final class KernelSpool {
             return Block(byteCount: bytes.count, storage: .memory(bytes))
         }
         if file < 0 { file = open(directory, O_TMPFILE_ | O_RDWR | O_CLOEXEC, 0o600) }
-        guard file >= 0, pwrite(file, bytes, bytes.count, fileEnd) == bytes.count else {
-            lostBytes += bytes.count
-            return nil
-        }
+        guard file >= 0, pwrite(file, bytes, bytes.count, fileEnd) == bytes.count else { return nil }
         fileEnd += off_t(bytes.count)
         return Block(byteCount: bytes.count, storage: .file(fileEnd - off_t(bytes.count)))
     }

@@ -20,7 +20,7 @@ package struct FinishedRun: Sendable {
     /// Seconds of the epoch: when it was written to for the last time.
     package let lastWritten: Int
 
-    /// - Parameter living: runs of which processes are alive, as `living` says it
+    /// - Parameter living: runs of which processes are alive (`LivingSessions`): one that was forked may have no file yet
     package init(_ path: String, living: Set<UInt64>) throws(Failure) {
         var info = stat()
         guard lstat(path, &info) == 0 else { throw .isNoRun(String(cString: strerror(errno))) }
@@ -51,9 +51,6 @@ package struct FinishedRun: Sendable {
         byteCount = bytes
         lastWritten = last
     }
-
-    /// At this moment, as far as one may look into processes. One that was forked may have no file yet.
-    package static var living: Set<UInt64> { LivingSessions.all }
 
     /// nil for the empty file of a process that was killed before it could write anything.
     private static func header(_ path: String) throws(Failure) -> (trace_file_header?, stat) {

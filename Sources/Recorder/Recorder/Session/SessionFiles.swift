@@ -94,7 +94,6 @@ package enum SessionFiles {
     /// Fields of a file's header. The file itself is closed: a run may have more files than a process may have open.
     package struct Entry {
         package var path: String
-        var pid: UInt32, parent: UInt32, namespace: UInt64
         var begun: UInt64
     }
 
@@ -109,9 +108,7 @@ package enum SessionFiles {
             guard let header = TraceHeader(path: template.directory + "/" + name) else { return nil }
             let state = header.current
             guard state.session == session else { return nil }
-            return Entry(
-                path: header.path, pid: state.pid, parent: state.parent_pid, namespace: state.pid_namespace, begun: state.first.monotonic_ns
-            )
+            return Entry(path: header.path, begun: state.first.monotonic_ns)
         }.sorted { ($0.begun, $0.path) < ($1.begun, $1.path) }
     }
 }

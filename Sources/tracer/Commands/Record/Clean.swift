@@ -43,7 +43,7 @@ struct Clean: ParsableCommand {
     var isSure = false
 
     func run() throws {
-        let now = time(nil), living = FinishedRun.living
+        let now = time(nil), living = LivingSessions.all
         var found: [FinishedRun] = []
         for path in paths.isEmpty ? ["."] : paths { found += try candidates(path, living) }
         if let olderThan { found = found.filter { now - $0.lastWritten >= olderThan.seconds } }

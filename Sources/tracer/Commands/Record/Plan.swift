@@ -150,7 +150,7 @@ private struct PlanRow {
     /// How names are spelt in tables.
     var short: (String) -> String
 
-    var address: String { "0x" + String(plan.address(of: function), radix: 16) }
+    var address: String { "0x" + String(plan.file.address(of: function), radix: 16) }
     var tactic: String { (Tactic(rawValue: function.tactic) ?? .none).name }
     /// nil: it can be recorded.
     var reason: String? { function.reason == 0 ? nil : Reason(rawValue: function.reason)?.text ?? "" }
