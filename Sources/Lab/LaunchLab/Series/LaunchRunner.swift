@@ -23,9 +23,11 @@ struct MeasuredLaunch {
 /// A further measurement of a launch, besides its time and resource usage.
 enum LaunchQuestion {
     case nothing
-    /// The agent's recording.
+    /// The agent's recording; and the kernel's: when threads run and wait, and which pages come from disk.
     case trace
+    /// Page faults at code, as the kernel reports them.
     case textFaults
+    /// The pages of the program's text that the CPU has used.
     case touchedText
 }
 
@@ -53,8 +55,7 @@ struct LaunchRunner {
         if isTraced { subject.removeTraces() }
         let calls = plan.controls.runsToExit ? EndPoint.exit.calls : endPoint.calls
         var process = try LaunchedProcess(
-            path: subject.path, arguments: subject.arguments, environment: isTraced ? subject.traced : subject.bare,
-            watched: calls, controls: plan.controls, witness: witness(of: subject, question))
+            subject, environment: isTraced ? subject.traced : subject.bare, watched: calls, controls: plan.controls, question: question)
         defer { process.kernel?.stop() }
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
         var touched: Result<UInt64, TouchedText.Problem>?
@@ -99,15 +100,6 @@ struct LaunchRunner {
         return MeasuredLaunch(
             total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint,
             textFaults: question == .textFaults ? try textFaults(of: process, until: moment) : [], touched: touched)
-    }
-
-    private func witness(of subject: LaunchSubject, _ question: LaunchQuestion) -> LaunchedProcess.Witness {
-        switch question {
-        case .nothing: .nobody
-        case .trace: .kernel(traces: subject.folder)
-        case .textFaults: .textFaults
-        case .touchedText: .touchedText
-        }
     }
 
     private func textFaults(of process: LaunchedProcess, until moment: UInt64) throws -> [TextFault] {

@@ -19,27 +19,18 @@ struct LaunchedProcess {
         var involuntarySwitches: Int
     }
 
-    /// The source of reports on a launch besides its end, and what it reports.
-    enum Witness {
-        case nobody
-        /// The kernel: when its threads run and wait, and which pages come from disk. `traces` is the folder of the launch's trace.
-        case kernel(traces: String)
-        /// The kernel: page faults at code.
-        case textFaults
-        /// The CPU: which pages of the program's text it has used.
-        case touchedText
-    }
-
     /// Begins while the process waits to call execve.
     private struct Asking {
-        let witness: Witness
+        let question: LaunchQuestion
+        /// Folder of the launch's trace.
+        let traces: String
         var kernel: KernelWatch?
         /// errno
         var touchError: Int32 = 0
         mutating func begin(_ pid: pid_t) {
-            switch witness {
-            case .nobody: break
-            case .kernel(let traces): kernel = KernelWatch(pid: pid, directory: traces)
+            switch question {
+            case .nothing: break
+            case .trace: kernel = KernelWatch(pid: pid, directory: traces)
             case .textFaults: kernel = KernelWatch(textFaultsOf: pid)
             case .touchedText: touchError = launch_stop_at_exec(pid)
             }
@@ -58,8 +49,7 @@ struct LaunchedProcess {
 
     /// - Parameter watched: LAUNCH_ bits
     init(
-        path: String, arguments: [String], environment: [[CChar]], watched: UInt32, controls: LaunchControls,
-        witness: Witness = .nobody
+        _ subject: LaunchSubject, environment: [[CChar]], watched: UInt32, controls: LaunchControls, question: LaunchQuestion = .nothing
     ) throws(Refusal) {
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(null) }
@@ -67,9 +57,9 @@ struct LaunchedProcess {
             watched: watched, cpu: Int32(controls.cpu ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
             input: null, output: controls.keepsOutput ? -1 : null, prepare: nil, context: nil)
         child = launch_child()
-        var asking = Asking(witness: witness)
+        var asking = Asking(question: question, traces: subject.folder)
         options.prepare = { $1!.assumingMemoryBound(to: Asking.self).pointee.begin($0) }
-        let words = arguments.map { Array($0.utf8CString) }
+        let path = subject.path, words = subject.arguments.map { Array($0.utf8CString) }
         let error = withCStrings(words) { words in
             withCStrings(environment) { variables in
                 withUnsafeMutablePointer(to: &asking) {
@@ -80,7 +70,7 @@ struct LaunchedProcess {
         }
         kernel = asking.kernel
         touchError = asking.touchError
-        if case .touchedText = witness, error == 0, touchError == 0 { touchError = launch_forget_touched(child.pid) }
+        if question == .touchedText, error == 0, touchError == 0 { touchError = launch_forget_touched(child.pid) }
         if error != 0 { kernel?.stop() }
         switch error {
         case 0: return

@@ -16,8 +16,7 @@ extension LaunchRunner {
         var files: [String] = [subject.path]
         let interesting = UInt32(LAUNCH_LISTEN | LAUNCH_OUTPUT | LAUNCH_EXIT)
         var process = try LaunchedProcess(
-            path: subject.path, arguments: subject.arguments, environment: subject.traced,
-            watched: interesting | UInt32(LAUNCH_FILES), controls: plan.controls)
+            subject, environment: subject.traced, watched: interesting | UInt32(LAUNCH_FILES), controls: plan.controls)
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
         let waiting: LaunchedProcess.Waiting
         if plan.readySymbol == nil {
@@ -55,9 +54,8 @@ extension LaunchRunner {
     func pilot(bare subject: LaunchSubject) throws -> PilotLaunch {
         try shell(plan.setup, "--setup")
         var files: [String] = [subject.path]
-        var process = try LaunchedProcess(
-            path: subject.path, arguments: subject.arguments, environment: subject.bare,
-            watched: UInt32(LAUNCH_LISTEN | LAUNCH_OUTPUT | LAUNCH_EXIT | LAUNCH_FILES), controls: plan.controls)
+        let watched = UInt32(LAUNCH_LISTEN | LAUNCH_OUTPUT | LAUNCH_EXIT | LAUNCH_FILES)
+        var process = try LaunchedProcess(subject, environment: subject.bare, watched: watched, controls: plan.controls)
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
         let waiting: LaunchedProcess.Waiting
         var seen: UInt32 = 0
