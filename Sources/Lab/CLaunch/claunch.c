@@ -375,35 +375,6 @@ int launch_end(const struct launch_child *child, int patience_ms, int *status, s
     return ended;
 }
 
-// MARK: - The page cache
-
-int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned char *map) {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    *pages = (bytes + page - 1) / page;
-    if (*pages == 0) return 0;
-    void *view = mmap(0, bytes, PROT_READ, MAP_SHARED, file, 0);
-    if (view == MAP_FAILED) return -1;
-    // mincore(2): "all resident" is also what it says to those who may not know. Ask whether we may.
-    char name[64];
-    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
-    int may_know = faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) == 0;
-    int64_t cached = may_know ? 0 : -1;
-    unsigned char part[4096];
-    for (uint64_t done = 0; cached >= 0 && done < *pages;) {
-        uint64_t count = *pages - done < sizeof part ? *pages - done : sizeof part;
-        if (mincore((char *)view + done * page, count * page, part)) {
-            cached = -1;
-            break;
-        }
-        for (uint64_t i = 0; i < count; i++) cached += part[i] & 1;
-        if (map)
-            for (uint64_t i = 0; i < count; i++) map[done + i] = part[i] & 1;
-        done += count;
-    }
-    munmap(view, bytes);
-    return cached;
-}
-
 // MARK: - The machine
 
 uint64_t launch_calibration_ns(void) {

@@ -1,5 +1,5 @@
-// Parts of the launch lab that Swift cannot express: a child that reports certain system calls of its own accord, and the
-// pages of a file that the kernel keeps in memory. Runs in the tool, never in a traced program.
+// Parts of the launch lab that Swift cannot express: a child that reports certain system calls of its own accord, and what it
+// touches. Runs in the tool, never in a traced program.
 #pragma once
 #include <stdint.h>
 #include <sys/resource.h>
@@ -62,10 +62,6 @@ int launch_wait(const struct launch_child *child, int limit_ms, int *status, str
 
 /// Ends what is left of the group: SIGTERM, and SIGKILL for who has not gone after `patience_ms`. As launch_wait.
 int launch_end(const struct launch_child *child, int patience_ms, int *status, struct rusage *usage);
-
-/// Pages of the file in the page cache, of `*pages` in all; with `map` also which, a byte a page. -1 when the kernel
-/// does not report that (mincore(2) answers owners and those who may write only), or the file cannot be read.
-int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned char *map);
 
 /// Has the process, which has not called execve yet, stop when it has. 0 or errno.
 int launch_stop_at_exec(pid_t pid);

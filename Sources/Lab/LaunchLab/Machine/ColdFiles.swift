@@ -1,6 +1,5 @@
 // Cold starts without root: evicts exactly the files that the program maps and opens from the page cache, and checks that
 // they are gone. Pages that other processes have mapped stay, and are reported.
-import CLaunch
 import ELF
 import Glibc
 
@@ -43,11 +42,13 @@ package struct ColdFiles: Sendable {
             withFile(path) { file, bytes in
                 fsync(file) // pages not yet written cannot be dropped (posix_fadvise(2))
                 posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)
-                var pages: UInt64 = 0
-                let cached = launch_cached_pages(file, bytes, &pages, nil)
                 result.files += 1
                 result.bytes += bytes
-                if cached < 0 { result.unknown += 1 } else { result.kept += min(UInt64(cached) * pageBytes, bytes) }
+                if let cached = cachedPages(file, bytes) {
+                    result.kept += min(UInt64(cached.count { $0 & 1 != 0 }) * pageBytes, bytes)
+                } else {
+                    result.unknown += 1
+                }
             }
         }
         return result
@@ -73,19 +74,27 @@ package struct ColdFiles: Sendable {
         var result: [PageIn] = []
         for path in paths {
             withFile(path) { file, bytes in
-                var pages: UInt64 = 0
-                var map = [UInt8](repeating: 0, count: Int((bytes + pageBytes - 1) / pageBytes))
-                guard launch_cached_pages(file, bytes, &pages, &map) > 0 else { return }
-                result.append(PageIn(path: path, bytes: 0, ranges: ranges(map)))
-                result[result.count - 1].bytes = result[result.count - 1].ranges.reduce(0) { $0 + $1.bytes }
+                let ranges = ranges(cachedPages(file, bytes) ?? [])
+                if !ranges.isEmpty { result.append(PageIn(path: path, bytes: ranges.reduce(0) { $0 + $1.bytes }, ranges: ranges)) }
             }
         }
         return result.sorted { ($1.bytes, $0.path) < ($0.bytes, $1.path) }
     }
 
-    private func ranges(_ map: [UInt8]) -> [Range] {
+    /// A byte for each page of a file, whose lowest bit says if it is in the page cache. nil when the kernel does not report that: to
+    /// those who neither own the file nor may write to it, mincore(2) says that all of it is.
+    private func cachedPages(_ file: Int32, _ bytes: UInt64) -> [UInt8]? {
+        var pages = [UInt8](repeating: 0, count: Int((bytes + pageBytes - 1) / pageBytes))
+        if pages.isEmpty { return pages }
+        guard let view = mmap(nil, Int(bytes), PROT_READ, MAP_SHARED, file, 0), view != MAP_FAILED else { return nil }
+        defer { munmap(view, Int(bytes)) }
+        let mayKnow = faccessat(AT_FDCWD, "/proc/self/fd/\(file)", W_OK, AT_EACCESS) == 0
+        return mayKnow && mincore(view, Int(bytes), &pages) == 0 ? pages : nil
+    }
+
+    private func ranges(_ pages: [UInt8]) -> [Range] {
         var ranges: [Range] = []
-        for (page, cached) in map.enumerated() where cached != 0 {
+        for (page, cached) in pages.enumerated() where cached & 1 != 0 {
             let offset = UInt64(page) * pageBytes
             if let last = ranges.last, last.offset + last.bytes == offset {
                 ranges[ranges.count - 1].bytes += pageBytes
