@@ -1,4 +1,3 @@
-// tracer diff: what changed between two traces, or two sets of traces.
 import ArgumentParser
 import Presentation
 import TraceAnalysis

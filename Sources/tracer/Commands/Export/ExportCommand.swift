@@ -1,4 +1,3 @@
-// tracer export: a trace for the viewers that people have open already.
 import ArgumentParser
 import Glibc
 import Presentation

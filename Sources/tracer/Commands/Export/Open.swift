@@ -1,4 +1,3 @@
-// tracer open: the Perfetto export where ui.perfetto.dev can fetch it.
 import ArgumentParser
 @preconcurrency import Glibc
 import Presentation

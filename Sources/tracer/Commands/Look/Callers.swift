@@ -1,4 +1,3 @@
-// tracer callers: who calls a function, and what it calls itself.
 import ArgumentParser
 import Presentation
 import TraceAnalysis

@@ -1,4 +1,3 @@
-// tracer coverage: which functions were never called, over several runs.
 import ArgumentParser
 import FunctionUse
 import Glibc

@@ -1,4 +1,3 @@
-// tracer libs: the libraries of a program, what they cost and whether they are used.
 import ArgumentParser
 import Symbols
 import TraceAnalysis

@@ -1,4 +1,3 @@
-// tracer replay: the call tree in the order of time.
 import ArgumentParser
 import Presentation
 import TraceAnalysis

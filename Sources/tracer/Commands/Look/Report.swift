@@ -1,4 +1,3 @@
-// tracer report: which functions, how often, how long.
 import ArgumentParser
 import Glibc
 import Presentation

@@ -1,4 +1,3 @@
-// tracer samples: where CPU time went, by samples that are merged with the recorded calls.
 import ArgumentParser
 import Presentation
 import Symbols

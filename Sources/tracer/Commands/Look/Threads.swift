@@ -1,4 +1,3 @@
-// tracer threads: how long each thread ran, could have run, and waited for what.
 import ArgumentParser
 import Presentation
 import TraceAnalysis

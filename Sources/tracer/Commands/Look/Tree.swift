@@ -1,4 +1,3 @@
-// tracer tree: the merged call tree.
 import ArgumentParser
 import Presentation
 import TraceAnalysis

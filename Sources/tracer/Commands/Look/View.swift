@@ -1,4 +1,3 @@
-// tracer view: a trace as one HTML page.
 import ArgumentParser
 import Foundation
 import Presentation

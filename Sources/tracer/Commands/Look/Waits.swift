@@ -1,4 +1,3 @@
-// tracer waits: for what threads waited longest, who held it, and who let them go on.
 import ArgumentParser
 import Presentation
 import TraceAnalysis

@@ -1,4 +1,3 @@
-// tracer clean: removes runs that are no longer wanted.
 import ArgumentParser
 import Glibc
 import Presentation

@@ -1,4 +1,3 @@
-// tracer info: what was recorded, where, under which settings, and what is missing.
 import ArgumentParser
 import ELF
 import Presentation

@@ -1,4 +1,3 @@
-// tracer plan: which functions of a module can be patched at their entries, and how.
 import ArgumentParser
 import CTraceLayout
 import EntryPlan

@@ -1,4 +1,3 @@
-// tracer baseline: what a launch is today, as a file to commit.
 import ArgumentParser
 import Foundation
 import LaunchLab

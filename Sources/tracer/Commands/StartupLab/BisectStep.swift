@@ -1,4 +1,3 @@
-// tracer bisect-step: which commit made the start worse, for `git bisect run`.
 import ArgumentParser
 import Foundation
 import LaunchLab

@@ -1,4 +1,3 @@
-// tracer check: the gate.
 import ArgumentParser
 import Foundation
 import LaunchLab

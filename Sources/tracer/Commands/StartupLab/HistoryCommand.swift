@@ -1,4 +1,3 @@
-// tracer history: the launches kept so far.
 import ArgumentParser
 import Foundation
 import LaunchLab

@@ -1,4 +1,3 @@
-// tracer launch: many launches, and what they have in common.
 import ArgumentParser
 import LaunchLab
 import TraceAnalysis

@@ -1,4 +1,3 @@
-// tracer order: in which order the linker should lay a program's functions.
 import ArgumentParser
 import FunctionUse
 import Glibc

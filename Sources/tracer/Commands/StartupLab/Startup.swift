@@ -1,4 +1,3 @@
-// tracer startup: where the time goes from exec until the program is ready.
 import ArgumentParser
 import Glibc
 import Recorder
