@@ -104,23 +104,17 @@ private func newestRun(in directory: String) throws -> TraceRun {
 
 /// The newest *.trace, or directory of a run, of the current directory.
 func newestTrace() throws -> String {
-    var newest: (name: String, seconds: Int, nanoseconds: Int)?
-    func consider(_ name: String, as candidate: String) {
+    var candidates = try traceNames(in: ".").map { (file: $0, name: $0) }
+    for name in try runNames(in: ".") { candidates += ((try? traceNames(in: name)) ?? []).map { (file: name + "/" + $0, name: name) } }
+    let dated = candidates.compactMap { file, name -> (Int, Int, String)? in
         var status = stat()
-        guard stat(name, &status) == 0 else { return }
-        let time = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
-        if let known = newest, (known.seconds, known.nanoseconds, known.name) > (time.0, time.1, candidate) { return }
-        newest = (candidate, time.0, time.1)
+        return stat(file, &status) == 0 ? (status.st_mtim.tv_sec, status.st_mtim.tv_nsec, name) : nil
     }
-    for name in try traceNames(in: ".") { consider(name, as: name) }
-    for name in try runNames(in: ".") {
-        for file in (try? traceNames(in: name)) ?? [] { consider(name + "/" + file, as: name) }
-    }
-    guard let newest else {
+    guard let newest = dated.max(by: { $0 < $1 })?.2 else {
         throw CommandFailure("no *.trace in this directory: name a file, or record one with `tracer record -- PROGRAM`")
     }
-    complain("reading \(newest.name)")
-    return newest.name
+    complain("reading \(newest)")
+    return newest
 }
 
 /// Says what the traces do not have of what their programs did, for output that has no place for it.

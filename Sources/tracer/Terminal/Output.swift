@@ -4,7 +4,7 @@ import Glibc
 import Presentation
 import TraceAnalysis
 
-struct Output {
+final class Output {
     enum Colour: String, CaseIterable { case auto, always, never }
 
     private var buffer: [UInt8] = []
@@ -29,48 +29,47 @@ struct Output {
         width = isTerminal && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col >= 40 ? Int(size.ws_col) : nil
     }
 
-    mutating func line(_ text: String) throws {
+    func line(_ text: String) throws {
         buffer.append(line: text)
         if buffer.count >= 1 << 16 { try flush() }
     }
 
     /// A line that `body` puts together at the end of the buffer.
-    mutating func line(_ body: (inout [UInt8]) -> Void) throws {
+    func line(_ body: (inout [UInt8]) -> Void) throws {
         body(&buffer)
         buffer.append(UInt8(ascii: "\n"))
         if buffer.count >= 1 << 16 { try flush() }
     }
 
-    mutating func write(_ text: String) throws {
+    func write(_ text: String) throws {
         buffer.append(text)
         if buffer.count >= 1 << 16 { try flush() }
     }
 
-    mutating func lines(_ texts: some Sequence<String>) throws { for text in texts { try line(text) } }
+    func lines(_ texts: some Sequence<String>) throws { for text in texts { try line(text) } }
 
     /// Writes an answer and nothing else: as JSON, the rows of its list `csv` as CSV, or what `text` writes.
     func show<Answer: Presentation.Record>(
-        _ answer: @autoclosure () -> Answer, json: Bool, csv rows: String? = nil, _ text: (inout Output) throws -> Void
+        _ answer: @autoclosure () -> Answer, json: Bool, csv rows: String? = nil, _ text: (Output) throws -> Void
     ) throws {
-        var output = self
         if json {
-            try output.line(answer().json.text())
+            try line(answer().json.text())
         } else if let rows {
-            try output.lines(CSV.lines(answer(), of: rows))
+            try lines(CSV.lines(answer(), of: rows))
         } else {
-            try text(&output)
+            try text(self)
         }
-        try output.finish()
+        try finish()
     }
 
     /// Writes a text and nothing else to standard output.
     static func write(_ text: String) throws {
-        var output = Output()
+        let output = Output()
         try output.write(text)
         try output.flush()
     }
 
-    mutating func flush() throws {
+    func flush() throws {
         if mayPage, pager == nil {
             pager = Pager()
             mayPage = pager != nil
@@ -86,12 +85,12 @@ struct Output {
     }
 
     /// Writes what is left, and waits for the pager.
-    mutating func finish() throws {
+    func finish() throws {
         try flush()
         finishPager()
     }
 
-    private mutating func finishPager() {
+    private func finishPager() {
         pager?.finish()
         pager = nil
         mayPage = false

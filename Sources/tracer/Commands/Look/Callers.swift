@@ -65,7 +65,7 @@ struct Callers: ParsableCommand {
             var options = CallTree.TextOptions(least: least.share, deepest: depth, width: names.style == .full ? nil : output.width)
             options.isCorrected = correct
             let style = output.style
-            try writeLosses(files, &output)
+            try writeLosses(files, output)
             for (index, (title, whole)) in [("who calls it", upward), ("what it calls", downward)].enumerated() {
                 let view = whole.named(names.style)
                 guard let root = view.roots.first else { continue }
@@ -78,7 +78,7 @@ struct Callers: ParsableCommand {
         try finish(files)
     }
 
-    private func writeLosses(_ files: [TraceFile], _ output: inout Output) throws {
+    private func writeLosses(_ files: [TraceFile], _ output: Output) throws {
         for file in files where !file.losses.isEmpty {
             try output.line(output.style.alarm("\(basename(file.path)): \(file.losses.joined(separator: ", "))"))
         }
@@ -96,7 +96,7 @@ struct Callers: ParsableCommand {
             throw noCall(in: files, nearest: files.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first)
         }
         try display.output().show(report, json: json, csv: csv ? "sites" : nil) { output in
-            try writeLosses(files, &output)
+            try writeLosses(files, output)
             try output.lines(report.lines(width: names.fullNames ? nil : output.width, names: names.style, style: output.style))
         }
         try finish(files)

@@ -27,16 +27,11 @@ struct Dump: ParsableCommand {
     func run() throws {
         let trace = try trace.open()
         let table = FunctionNames(trace.metadata)
-        // Escaping closures may not capture an inout: the buffer lives in a box.
-        final class Box {
-            var output: Output
-            init(_ output: Output) { self.output = output }
-        }
-        let box = Box(display.output())
+        let output = display.output()
         try trace.dump(table) { [isJSON = json || jsonLines] event in
-            try box.output.line(isJSON ? event.json(trace, table) : event.line(trace, table))
+            try output.line(isJSON ? event.json(trace, table) : event.line(trace, table))
         }
-        try box.output.finish()
+        try output.finish()
         try finish(trace, ofCalls: false)
     }
 }

@@ -47,51 +47,40 @@ struct Replay: ParsableCommand {
         }
         let end = TraceEnd(trace)
         let shown = trace.window, hull = shown.hull, isWhole = shown.isWhole
-        final class Box { // escaping closures may not capture an inout
-            var output: Output
-            var lineCount = 0
-            var text: ReplayText
-
-            init(_ output: Output, _ text: ReplayText) { (self.output, self.text) = (output, text) }
-        }
-        let output = display.output()
-        let box = Box(output, ReplayText(trace, table, until: end, names: names.style, output.style))
+        let output = display.output(), style = output.style
+        var text = ReplayText(trace, table, until: end, names: names.style, style), lineCount = 0
         for thread in chosen {
-            if limit > 0, box.lineCount >= limit { break }
-            let heading = chosen.count > 1 && !json ? box.output.style.bold("thread \(thread.tid) \(thread.name)") : nil
-            if isWhole, let heading { try box.output.line(heading) }
-            let linesBefore = box.lineCount
+            if limit > 0, lineCount >= limit { break }
+            let heading = chosen.count > 1 && !json ? style.bold("thread \(thread.tid) \(thread.name)") : nil
+            if isWhole, let heading { try output.line(heading) }
+            let linesBefore = lineCount
             var moment = 0 // index in the window; the next is set off by "--", as grep sets off the next match
             try trace.replay(
-                thread: thread.index, until: end, deepest: depth, limit: limit == 0 || !isWhole ? 0 : limit - box.lineCount,
-                table
+                thread: thread.index, until: end, deepest: depth, limit: limit == 0 || !isWhole ? 0 : limit - lineCount, table
             ) { [limit = rows.count ?? 0, json] line in
                 if !isWhole {
                     if line.start.raw >= hull.upperBound { return false }
                     if !shown.touches(line.start.raw, (line.end?.time ?? line.start).raw) { return true }
                 }
                 if json {
-                    try box.output.line(box.text.json(line, of: thread))
-                    box.lineCount += 1
-                    return limit == 0 || box.lineCount < limit
+                    try output.line(text.json(line, of: thread))
+                } else {
+                    let index = shown.moment(at: line.start.raw)
+                    if index > moment, lineCount > linesBefore { try output.line(style.dim("--")) }
+                    moment = max(moment, index)
+                    if !isWhole, lineCount == linesBefore, let heading { try output.line(heading) }
+                    try output.line { text.write(line, of: thread, to: &$0) }
                 }
-                let index = shown.moment(at: line.start.raw)
-                if index > moment, box.lineCount > linesBefore { try box.output.line(box.output.style.dim("--")) }
-                moment = max(moment, index)
-                if !isWhole, box.lineCount == linesBefore, let heading { try box.output.line(heading) }
-                try box.output.line { box.text.write(line, of: thread, to: &$0) }
-                box.lineCount += 1
-                return limit == 0 || box.lineCount < limit
+                lineCount += 1
+                return limit == 0 || lineCount < limit
             }
         }
-        if !isWhole, box.lineCount == 0, !json { try box.output.line(box.output.style.dim("no recorded call was running then")) }
-        if limit > 0, box.lineCount >= limit, !json {
-            try box.output.line(box.output.style.dim("… stopped after \(limit) lines: --top 0"))
-        }
+        if !isWhole, lineCount == 0, !json { try output.line(style.dim("no recorded call was running then")) }
+        if limit > 0, lineCount >= limit, !json { try output.line(style.dim("… stopped after \(limit) lines: --top 0")) }
         if !json, !trace.losses.isEmpty {
-            try box.output.line(box.output.style.alarm("not in this list: \(trace.losses.joined(separator: ", "))"))
+            try output.line(style.alarm("not in this list: \(trace.losses.joined(separator: ", "))"))
         }
-        try box.output.finish()
+        try output.finish()
         try finish(trace)
     }
 }

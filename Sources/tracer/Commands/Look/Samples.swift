@@ -64,7 +64,7 @@ struct Samples: ParsableCommand {
         } else if folded {
             try ExportOutput("-", force: false, isBinary: false).writing { try report.writeFolded(to: $0) }
         } else {
-            try display.output().show(report, json: json) { try show(report, &$0) }
+            try display.output().show(report, json: json) { try show(report, $0) }
         }
         try finish(files, ofCalls: false)
     }
@@ -80,7 +80,7 @@ struct Samples: ParsableCommand {
             + (isAsked ? ": the program used too little CPU time" : ": record them with `tracer record --sample -- PROGRAM`")
     }
 
-    private func show(_ report: SampleReport, _ output: inout Output) throws {
+    private func show(_ report: SampleReport, _ output: Output) throws {
         let tree = by.merged(report.tree.named(names.style))
         let style = output.style, width = names.style == .full ? nil : output.width
         try output.line(style.bold(report.title))

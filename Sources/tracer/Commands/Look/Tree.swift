@@ -77,7 +77,7 @@ struct Tree: ParsableCommand {
         }
         if correct { try Self.checkCost(of: tree, files) }
         tree = by.merged(tree)
-        try display.output().show(tree, json: json) { try show(tree.named(names.style), &$0) }
+        try display.output().show(tree, json: json) { try show(tree.named(names.style), $0) }
         if !json { sayInterpreter(files) }
         try finish(files)
     }
@@ -96,7 +96,7 @@ struct Tree: ParsableCommand {
             + (isFiltered ? ": under a time filter it is not known how many calls of each caller were filtered out" : ": record it again")
     }
 
-    private func show(_ tree: CallTree, _ output: inout Output) throws {
+    private func show(_ tree: CallTree, _ output: Output) throws {
         let style = output.style
         var options = CallTree.TextOptions(
             least: least.share, deepest: depth, width: names.style == .full ? nil : output.width)

@@ -47,7 +47,7 @@ struct Clean: ParsableCommand {
         for path in paths.isEmpty ? ["."] : paths { found += try candidates(path, living) }
         if let olderThan { found = found.filter { now - $0.lastWritten >= olderThan.seconds } }
         found.sort { ($0.lastWritten, $0.path) < ($1.lastWritten, $1.path) }
-        var output = Output()
+        let output = Output()
         guard !found.isEmpty else {
             try output.line("no run to remove")
             return try output.flush()

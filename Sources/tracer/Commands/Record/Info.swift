@@ -25,8 +25,8 @@ struct Info: ParsableCommand {
     func run() throws {
         let run = try trace.open(), whole = try summary(of: run)
         guard !whole.processes.isEmpty else { throw CommandFailure(whole.warnings.first ?? "no trace in \(run.path)") }
-        var output = display.output()
-        if json { try output.line(whole.info.text()) } else { try describe(whole, of: run, &output) }
+        let output = display.output()
+        if json { try output.line(whole.info.text()) } else { try describe(whole, of: run, output) }
         try output.finish()
         try finish(whole, ofCalls: false)
     }
@@ -41,7 +41,7 @@ struct Info: ParsableCommand {
         return try trace.choice.summary(run, names: false)
     }
 
-    private func describe(_ whole: RunSummary, of run: TraceRun, _ output: inout Output) throws {
+    private func describe(_ whole: RunSummary, of run: TraceRun, _ output: Output) throws {
         func row(_ name: String, _ value: String?) throws {
             guard let value else { return }
             try output.line(output.style.dim(name + String(repeating: " ", count: max(16 - name.count, 1))) + value)

@@ -48,7 +48,7 @@ struct Plan: ParsableCommand {
         if !functions.isEmpty, chosen.allSatisfy({ $0.functions.isEmpty }) {
             throw CommandFailure("no function matches \(functions.joined(separator: ", ")): tracer plan \(modules[0]) --all lists them")
         }
-        try display.output().show(PlanOutput(modules: chosen), json: json) { try writeText(chosen, &$0) }
+        try display.output().show(PlanOutput(modules: chosen), json: json) { try writeText(chosen, $0) }
     }
 
     private func choose(_ plan: ModulePlan) -> PlannedFunctions {
@@ -67,7 +67,7 @@ struct Plan: ParsableCommand {
         return PlannedFunctions(plan: plan, module: module, functions: found)
     }
 
-    private func writeText(_ chosen: [PlannedFunctions], _ output: inout Output) throws {
+    private func writeText(_ chosen: [PlannedFunctions], _ output: Output) throws {
         let used = Tactic.allCases.filter { tactic in
             tactic != .none && chosen.contains { $0.functions.contains { $0.tactic == tactic.rawValue } }
         }
@@ -79,7 +79,7 @@ struct Plan: ParsableCommand {
                     + counts.map { grouped($0) } + [grouped(each.functions.count - each.patchedCount), each.plan.path])
         }
         try output.lines(table.lines(output.style, width: output.width))
-        try writeReasons(chosen, &output)
+        try writeReasons(chosen, output)
         guard all || !functions.isEmpty else { return }
         let short = ShortNames(
             chosen.flatMap { each in each.functions.flatMap { each.plan.file.names(of: $0).map { demangled($0) } } }, names.style)
@@ -98,7 +98,7 @@ struct Plan: ParsableCommand {
     }
 
     /// Writes the reasons of refusals, the most frequent first, each with some of its functions.
-    private func writeReasons(_ chosen: [PlannedFunctions], _ output: inout Output) throws {
+    private func writeReasons(_ chosen: [PlannedFunctions], _ output: Output) throws {
         var refused: [UInt8: [(PlannedFunctions, plan_function)]] = [:]
         for each in chosen {
             for function in each.functions where function.tactic == 0 { refused[function.reason, default: []].append((each, function)) }
