@@ -7,22 +7,18 @@ package final class Symbolizer {
     private final class Entry {
         let file: ObjectFile
         let debugFile: ObjectFile?
-        lazy var table: SymbolTable = {
-            let own = SymbolTable(file)
-            return debugFile.map { SymbolTable($0) }.flatMap { $0.isEmpty ? nil : $0 } ?? own
-        }()
+        lazy var table = symbols(.functions)
+        lazy var variables = symbols(.variables)
         lazy var debugInformation: DebugInformation? = DebugInformation(file) ?? debugFile.flatMap { DebugInformation($0) }
-
         lazy var frameIndex = FrameIndex(file)
-
-        lazy var variables: SymbolTable = {
-            let own = SymbolTable(file, .variables)
-            return debugFile.map { SymbolTable($0, .variables) }.flatMap { $0.isEmpty ? nil : $0 } ?? own
-        }()
 
         init(_ file: ObjectFile, _ debugFile: ObjectFile?) {
             self.file = file
             self.debugFile = debugFile
+        }
+
+        private func symbols(_ kind: SymbolTable.Kind) -> SymbolTable {
+            debugFile.map { SymbolTable($0, kind) }.flatMap { $0.isEmpty ? nil : $0 } ?? SymbolTable(file, kind)
         }
     }
 

@@ -119,7 +119,7 @@ final class LocalServer: Sendable {
             if got < 0, errno == EINTR { continue }
             guard got > 0 else { return nil }
             request += buffer[..<got]
-            if request.suffix(got + 3).windowsContain([13, 10, 13, 10]) { return String(decoding: request, as: UTF8.self) }
+            if request.suffix(got + 3).contains([13, 10, 13, 10] as [UInt8]) { return String(decoding: request, as: UTF8.self) }
         }
         return nil
     }
@@ -136,12 +136,5 @@ final class LocalServer: Sendable {
             if sent < 0, errno == EINTR { continue }
             guard sent > 0 else { return } // gone: sendfile raises SIGPIPE, which `serve` ignores
         }
-    }
-}
-
-extension ArraySlice<UInt8> {
-    fileprivate func windowsContain(_ pattern: [UInt8]) -> Bool {
-        guard count >= pattern.count else { return false }
-        return (startIndex...endIndex - pattern.count).contains { self[$0...].starts(with: pattern) }
     }
 }

@@ -52,17 +52,23 @@ package struct FinishedRun: Sendable {
         lastWritten = last
     }
 
-    /// nil for the empty file of a process that was killed before it could write anything.
-    private static func header(_ path: String) throws(Failure) -> (trace_file_header?, stat) {
+    /// The first bytes of a file of this user's, as a header of which it has `got` bytes.
+    static func start(of path: String) throws(Failure) -> (header: trace_file_header, got: Int, status: stat) {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { throw .isNoRun("\(path): \(String(cString: strerror(errno)))") }
         defer { close(file) }
         var info = stat(), header = trace_file_header()
         guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { throw .isNoRun("\(path) is not a trace") }
         guard info.st_uid == geteuid() else { throw .isNoRun("\(path) belongs to another user") }
-        let size = MemoryLayout<trace_file_header>.size, got = pread(file, &header, size, 0)
-        if path.hasSuffix(".trace"), got == 0 || got == size && header.version == 0 && header.magic.0 == 0 { return (nil, info) }
-        guard got == size, header.hasMagic else { throw .isNoRun("\(path) is not a trace") }
+        let got = pread(file, &header, MemoryLayout<trace_file_header>.size, 0)
+        return (header, got, info)
+    }
+
+    /// nil for the empty file of a process that was killed before it could write anything.
+    private static func header(_ path: String) throws(Failure) -> (trace_file_header?, stat) {
+        let (header, got, info) = try start(of: path), isWhole = got == MemoryLayout<trace_file_header>.size
+        if path.hasSuffix(".trace"), got == 0 || isWhole && header.version == 0 && header.magic.0 == 0 { return (nil, info) }
+        guard isWhole, header.hasMagic else { throw .isNoRun("\(path) is not a trace") }
         return (header, info)
     }
 

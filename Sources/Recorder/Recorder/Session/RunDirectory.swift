@@ -119,17 +119,10 @@ package struct RunDirectory: Equatable, Sendable {
 /// A trace that may be replaced: the user's own, of a process that is gone.
 package enum EndedTrace {
     package static func isOne(_ path: String, mayBeEmpty: Bool) -> Bool {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard file >= 0 else { return false }
-        defer { close(file) }
-        var info = stat()
-        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_uid == geteuid() else { return false }
+        guard let (header, got, info) = try? FinishedRun.start(of: path) else { return false }
         if info.st_size == 0 { return mayBeEmpty }
-        var header = trace_file_header()
-        guard pread(file, &header, MemoryLayout<trace_file_header>.size, 0) == MemoryLayout<trace_file_header>.size, header.hasMagic else {
-            return false
-        }
-        return hasEnded(header, written: info.st_mtim.tv_sec)
+        let isTrace = got == MemoryLayout<trace_file_header>.size && header.hasMagic
+        return isTrace && hasEnded(header, written: info.st_mtim.tv_sec)
     }
 
     /// A trace whose process counts elsewhere is taken to have ended when this many seconds have passed since it was written: nobody here
