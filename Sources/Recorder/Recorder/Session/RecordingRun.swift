@@ -22,7 +22,7 @@ package struct RecordingResult: Sendable {
     package var path: String?
     /// The oldest first.
     package var files: [File]
-    /// `StopCondition` ended the program.
+    /// `stopCondition` ended the program.
     package var wasStopped = false
     /// When threads ran and waited could not be written.
     package var statesAreCut = false
@@ -38,7 +38,8 @@ package struct RecordingRun {
     private var directory: RunDirectory?
     let session: UInt64
     private let kernelRequest: KernelRequest
-    package var stopCondition: StopCondition?
+    /// Asked now and then, with the path of the program's trace: if it is to be ended, by SIGTERM and then by SIGKILL.
+    package var stopCondition: ((String) -> Bool)?
 
     /// Checks everything that can be checked before something is started. `command` is the program and its
     /// arguments as the user typed them, each NUL-terminated.
@@ -127,7 +128,7 @@ package struct RecordingRun {
             watch = FileWatch(template: template, session: session)
             watch?.scan() // the program has begun
         }
-        var stop = stopCondition.map { ProgramStop($0, program.pid) }
+        var stop = stopCondition.map { ProgramStop(program.pid, isReached: $0) }
         let ends = ProcessEnds()
         let status = follow(program, watch!, ends, &relay, &stop)
         ends.look()

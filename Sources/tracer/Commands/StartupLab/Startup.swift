@@ -86,7 +86,7 @@ struct Startup: ParsableCommand {
         return try orFail {
             var run = try RecordingRun(command: rawArguments(last: command.count), options: options)
             let audit = loader ? try run.auditLoader() : nil
-            if stopAtReady { run.stopCondition = StopCondition { [ready] in TraceFile.isReady(path: $0, symbol: ready) } }
+            if stopAtReady { run.stopCondition = { [ready] in TraceFile.isReady(path: $0, symbol: ready) } }
             return (try run.run(), audit)
         }
     }
