@@ -4,11 +4,7 @@ package struct Refusal: Error, Equatable, Sendable {
     /// 2 usage, 126 cannot be executed (or not be traced), 127 not found.
     package var status: Int32
 
-    package init(_ message: String, status: Int32) {
-        self.message = message
-        self.status = status
-    }
-    package static func usage(_ message: String) -> Refusal { Refusal(message, status: 2) }
-    package static func cannotRun(_ message: String) -> Refusal { Refusal(message, status: 126) }
-    package static func notFound(_ message: String) -> Refusal { Refusal(message, status: 127) }
+    package static func usage(_ message: String) -> Refusal { Refusal(message: message, status: 2) }
+    package static func cannotRun(_ message: String) -> Refusal { Refusal(message: message, status: 126) }
+    package static func notFound(_ message: String) -> Refusal { Refusal(message: message, status: 127) }
 }

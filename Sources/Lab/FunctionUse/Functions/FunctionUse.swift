@@ -18,7 +18,6 @@ package struct UsedFunction: Sendable {
     /// Why it is not known whether it was called, where no call of it is; nil: it was not.
     package var reason: UnknownReason?
 
-    package var isCalled: Bool { calls > 0 }
     package var isNeverCalled: Bool { calls == 0 && reason == nil }
     package var symbol: String { symbols.first ?? "" }
     package var name: String { symbols.first.map { demangled($0) } ?? "0x" + String(address, radix: 16) }

@@ -10,7 +10,6 @@ package struct LaunchControls: Sendable {
     package var timeout: Double = 30
     /// True if a launch lasts until the program ends by itself.
     package var runsToExit = false
-    package init() {}
 
     static let fixedVariables = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "LD_LIBRARY_PATH", "DISPLAY", "XDG_RUNTIME_DIR"]
 }
