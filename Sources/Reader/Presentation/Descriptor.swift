@@ -18,7 +18,7 @@ import Glibc
 package func systemReason(_ error: Int32) -> String { String(cString: strerror(error)) }
 
 /// Returns the path without links; nil where there is no such file.
-package func resolvedPath(_ path: String) -> String? {
+func resolvedPath(_ path: String) -> String? {
     guard let resolved = realpath(path, nil) else { return nil }
     defer { free(resolved) }
     return String(cString: resolved)

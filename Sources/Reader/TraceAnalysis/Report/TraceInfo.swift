@@ -1,5 +1,6 @@
 // A trace's description of itself, as data: `tracer info` and other programs read the same.
 import CTraceLayout
+import ELF
 import Presentation
 import TraceFormat
 
