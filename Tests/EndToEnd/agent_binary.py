@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Callable
 
-from harness import Failed
+from harness import Failed, expect
 
 
 def output(*command):
@@ -19,35 +19,30 @@ def exports_only_the_public_api(agent):
     header = os.path.join(os.path.dirname(__file__), "../../CSupport/include/tracer.h")
     with open(header) as file:
         wanted = set(re.findall(r"^void (tracer_\w+)\(.*__attribute__\(\(weak\)\);", file.read(), re.MULTILINE))
-    if names != wanted:
-        raise Failed(f"exported: {sorted(names)}, tracer.h declares {sorted(wanted)}")
+    expect(names == wanted, f"exported: {sorted(names)}, tracer.h declares {sorted(wanted)}")
 
 
 def imports_nothing_that_could_use_vectors_or_locks(agent):
     allowed = {"tracer_more_labels",  # weak, of libtracer-labels.so
                "_r_debug", "__cxa_finalize", "__gmon_start__", "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable"}
     names = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--undefined-only", agent).splitlines()}
-    if names - allowed:
-        raise Failed(f"imported: {sorted(names - allowed)}")
+    expect(not names - allowed, f"imported: {sorted(names - allowed)}")
 
 
 def needs_only_libc(agent):
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", agent))
-    if needed != ["libc.so.6"]:
-        raise Failed(f"needed: {needed}")
+    expect(needed == ["libc.so.6"], f"needed: {needed}")
 
 
 def loads_with_every_glibc_that_is_promised(agent):
     """2.28: a symbol of a later version would end each program before its first instruction."""
     versions = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", output("readelf", "-VW", agent))
     late = [version for version in versions if tuple(map(int, version)) > (2, 28)]
-    if late or not versions:
-        raise Failed(f"needs glibc {late or 'of no version at all'}")
+    expect(not late and versions, f"needs glibc {late or 'of no version at all'}")
 
 
 def runs_before_every_other_constructor(agent):
-    if "INITFIRST" not in output("readelf", "-dW", agent):
-        raise Failed("DF_1_INITFIRST is not set")
+    expect("INITFIRST" in output("readelf", "-dW", agent), "DF_1_INITFIRST is not set")
 
 
 def holds_no_vex_or_evex_instruction(agent):
@@ -63,8 +58,7 @@ def touches_no_vector_register_on_the_fast_path(agent):
     for variant in ("", "_filtered"):
         begin = text.index(f"<tracer_enter{variant}>:")
         end = text.index("\tret", text.index(f"<tracer_returned{variant}>:"))
-        if re.search(r"%[xyz]mm", text[begin:end]):
-            raise Failed(f"tracer_enter{variant} does")
+        expect(not re.search(r"%[xyz]mm", text[begin:end]), f"tracer_enter{variant} does")
 
 
 def keeps_trampolines_apart(agent):
@@ -74,21 +68,18 @@ def keeps_trampolines_apart(agent):
         return
     for slots, patched in (("tracer_enter", "tracer_enter_patched"), ("tracer_enter_filtered", "tracer_enter_patched_filtered")):
         end = min(address for address in addresses.values() if address > addresses[slots])
-        if (end - 1) // 4096 >= addresses[patched] // 4096:
-            raise Failed(f"{slots} up to {end:#x}, {patched} at {addresses[patched]:#x}")
+        expect((end - 1) // 4096 < addresses[patched] // 4096, f"{slots} up to {end:#x}, {patched} at {addresses[patched]:#x}")
 
 
 def is_small(agent):
     """Checks how much is loaded from the file; the labels' memory is not in the file."""
     sizes = [int(found.group(1), 16) for found in re.finditer(r"^ +LOAD +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", agent), re.M)]
-    if not sizes or sum(sizes) >= 272_000:
-        raise Failed(f"segments of {sizes} bytes in the file")
+    expect(sizes and sum(sizes) < 272_000, f"segments of {sizes} bytes in the file")
 
 
 def has_no_writable_and_executable_segment(agent):
     for line in output("readelf", "-lW", agent).splitlines():
-        if re.match(r"\s+(LOAD|GNU_STACK)\s.*RWE", line):
-            raise Failed(line.strip())
+        expect(not re.match(r"\s+(LOAD|GNU_STACK)\s.*RWE", line), line.strip())
 
 
 def keeps_its_reserved_area_apart(agent):
@@ -96,15 +87,13 @@ def keeps_its_reserved_area_apart(agent):
     lines = output("readelf", "-lW", agent).splitlines()
     headers = [line.split() for line in lines if re.match(r" +[A-Z_]+ +0x", line)]
     segments = [found.group(1) for line in lines if (found := re.match(r" +(\d+) .*\.reserved\b", line))]
-    if len(segments) != 1:
-        raise Failed(f".reserved is in {len(segments)} segments")
+    expect(len(segments) == 1, f".reserved is in {len(segments)} segments")
     kind, _, _, _, file_bytes, _, *flags, _ = headers[int(segments[0])]
-    if kind != "LOAD" or int(file_bytes, 16) != 0 or flags != ["R"]:
-        raise Failed(f".reserved is in a segment {kind} {''.join(flags)} with {file_bytes} bytes of the file")
+    expect(kind == "LOAD" and int(file_bytes, 16) == 0 and flags == ["R"],
+           f".reserved is in a segment {kind} {''.join(flags)} with {file_bytes} bytes of the file")
     loaded = sorted((int(words[2], 16), int(words[5], 16)) for words in headers if words[0] == "LOAD")
     for (start, size), (following, _) in zip(loaded, loaded[1:]):
-        if start + size > following:
-            raise Failed(f"segments overlap at {following:#x}")
+        expect(start + size <= following, f"segments overlap at {following:#x}")
 
 
 @dataclass
@@ -120,8 +109,7 @@ class AgentBinary:
 def says_nothing_of_shadow_stacks(agent):
     """SECURITY.md: where glibc goes by marks, it leaves shadow stacks and guarded pages off for this library."""
     properties = output("readelf", "-nW", agent)
-    if "NT_GNU_PROPERTY_TYPE_0" in properties and re.search(r"SHSTK|IBT|BTI|GCS", properties):
-        raise Failed(f"marked: {properties}")
+    expect("NT_GNU_PROPERTY_TYPE_0" not in properties or not re.search(r"SHSTK|IBT|BTI|GCS", properties), f"marked: {properties}")
 
 
 MODES = {"slots": "*", "arm": "keeps_its_reserved_area_apart"}

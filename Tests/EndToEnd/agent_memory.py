@@ -11,7 +11,7 @@ from typing import Callable
 
 import build
 import harness
-from harness import Failed
+from harness import expect
 
 WRITABLE = 64 << 10         # bytes: collectors take what a library can write to for roots
 ONE_THREAD = 0.8 * 1024     # kilobytes over bare
@@ -25,8 +25,7 @@ def writable_segments_are_a_few_pages(settings):
     headers = subprocess.run(["readelf", "-lW", settings.agent], capture_output=True, text=True, check=True).stdout
     segments = re.findall(r"^\s+LOAD(?:\s+0x[0-9a-f]+){4}\s+(0x[0-9a-f]+)\s+R?\s?WE?\s", headers, re.M)
     total = sum(int(size, 16) for size in segments)
-    if not segments or total > WRITABLE:
-        raise Failed(f"{len(segments)} writable segments of {total:,} bytes, at most {WRITABLE:,} expected")
+    expect(segments and total <= WRITABLE, f"{len(segments)} writable segments of {total:,} bytes, at most {WRITABLE:,} expected")
     return f"{total:,} bytes"
 
 
@@ -40,8 +39,7 @@ def over_bare(settings, threads, what="resident"):
         counts = []
         for _ in range(3):
             run = harness.execute([program, what, str(threads)], directory.fresh(), environment)
-            if run.status or run.stderr:
-                raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
+            expect(not run.status and not run.stderr, f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
             counts.append([int(word) for word in run.stdout.split()])
         return [min(column) for column in zip(*counts)]
     try:
@@ -52,23 +50,21 @@ def over_bare(settings, threads, what="resident"):
 
 def takes_little_with_one_thread(settings):
     taken, resident = over_bare(settings, 0)
-    if taken > ONE_THREAD:
-        raise Failed(f"{taken} KB over bare, at most {ONE_THREAD:.0f} expected")
+    expect(taken <= ONE_THREAD, f"{taken} KB over bare, at most {ONE_THREAD:.0f} expected")
     return f"{taken} KB over bare, {resident} KB with what is mapped of libraries"
 
 
 def takes_little_for_each_of_two_hundred_threads(settings):
     taken, resident = [(many - one) / THREADS for many, one in zip(over_bare(settings, THREADS), over_bare(settings, 0))]
-    if max(taken, resident) > EACH_THREAD:
-        raise Failed(f"{taken:.1f} and {resident:.1f} KB over bare for each thread, at most {EACH_THREAD} expected")
+    expect(max(taken, resident) <= EACH_THREAD,
+           f"{taken:.1f} and {resident:.1f} KB over bare for each thread, at most {EACH_THREAD} expected")
     return f"{taken:.1f} KB over bare for each thread"
 
 
 def takes_few_mappings_for_each_of_five_hundred_threads(settings):
     many, one = (over_bare(settings, threads, "mappings")[0] for threads in (MANY_THREADS, 0))
     each = (many - one) / MANY_THREADS
-    if each > MAPPINGS:
-        raise Failed(f"{each:.2f} mappings over bare for each thread, at most {MAPPINGS} expected")
+    expect(each <= MAPPINGS, f"{each:.2f} mappings over bare for each thread, at most {MAPPINGS} expected")
     return f"{each:.2f} mappings over bare for each thread"
 
 

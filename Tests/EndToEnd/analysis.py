@@ -10,7 +10,7 @@ import subprocess
 
 import harness
 import tracefile
-from harness import Failed, Skipped
+from harness import Skipped, expect
 
 LIBRARY = """
 void leaf(long n) { for (volatile long i = 0; i < n; i++) {} }
@@ -302,18 +302,15 @@ class Analysis:
         run = harness.execute([os.path.join(directory.path, "program")], directory.path, environment, timeout=120)
         if run.status == 77:
             raise Skipped("this kernel gives nobody here a clock of his own (time namespaces)")
-        if run.status != 0:
-            raise Failed(f"ended with {harness.describe(run.status)}: {run.stderr[-300:]!r}")
+        expect(run.status == 0, f"ended with {harness.describe(run.status)}: {run.stderr[-300:]!r}")
         names = os.listdir(directory.traces)
-        if len(names) != files:
-            raise Failed(f"{len(names)} traces: {names}")
+        expect(len(names) == files, f"{len(names)} traces: {names}")
         return os.path.join(directory.traces, names[0]), run.stdout
 
 
 def tool(settings, *arguments):
     run = subprocess.run([settings.tool, *arguments], capture_output=True, timeout=120, check=False)
-    if run.returncode != 0:
-        raise Failed(f"tracer {' '.join(arguments[:1])}: status {run.returncode}: {run.stderr[-300:]!r}")
+    expect(run.returncode == 0, f"tracer {' '.join(arguments[:1])}: status {run.returncode}: {run.stderr[-300:]!r}")
     return json.loads(run.stdout)
 
 
@@ -353,19 +350,17 @@ def tree_equals_the_decoders(settings, directory, environment):
                 expected[above][4] -= length / scale
             stack += [(here, child) for child in node.children]
     found = {here: sums for here, sums in found.items() if here[-1][0] != "(own code)"}  # has a test of its own
-    if set(found) != set(expected):
-        raise Failed(f"other paths: only in the tree {sorted(map(str, set(found) - set(expected)))[:5]}, only decoded {sorted(map(str, set(expected) - set(found)))[:5]}")
+    expect(set(found) == set(expected),
+           f"other paths: only in the tree {sorted(map(str, set(found) - set(expected)))[:5]}, only decoded {sorted(map(str, set(expected) - set(found)))[:5]}")
     for here, sums in expected.items():
-        if found[here][0] != sums[0]:
-            raise Failed(f"{here}: {found[here][0]} calls, decoded {sums[0]}")
+        expect(found[here][0] == sums[0], f"{here}: {found[here][0]} calls, decoded {sums[0]}")
         # A call still open at the end ends where each reader places the end of the trace: times may differ.
         if sums[1] or found[here][1] or found[here][2] != sums[2]:
             continue
         for name, mine, other in (("total", found[here][3], sums[3]), ("self", found[here][4], sums[4])):
-            if abs(mine - other) > 2 + 1e-6 * abs(other):
-                raise Failed(f"{here}: {name} {mine} ns, decoded {other:.1f} ns")
-    if len(tree["roots"]) != 4 or not any(len(here) > 3 for here in expected):
-        raise Failed(f"{len(tree['roots'])} threads, or too few levels: the program did not do what it should")
+            expect(abs(mine - other) <= 2 + 1e-6 * abs(other), f"{here}: {name} {mine} ns, decoded {other:.1f} ns")
+    expect(len(tree["roots"]) == 4 and any(len(here) > 3 for here in expected),
+           f"{len(tree['roots'])} threads, or too few levels: the program did not do what it should")
 
 
 def a_window_has_the_decoders_part(settings, directory, environment):
@@ -394,11 +389,9 @@ def a_window_has_the_decoders_part(settings, directory, environment):
         report = tool(settings, "report", path, "--json", *arguments)
         window = report["window"]
         if moments is None:
-            if abs(window["from_ns"] - middle[0]) > 10 or abs(window["to_ns"] - middle[1]) > 10:
-                raise Failed(f"{window}, asked for {middle}")
+            expect(abs(window["from_ns"] - middle[0]) <= 10 and abs(window["to_ns"] - middle[1]) <= 10, f"{window}, asked for {middle}")
             moments = [(window["from_ns"], window["to_ns"])]
-        if window["length_ns"] > sum(b - a for a, b in moments) + 10:
-            raise Failed(f"{window}: longer than {moments}")
+        expect(window["length_ns"] <= sum(b - a for a, b in moments) + 10, f"{window}: longer than {moments}")
         rounding = 3 * (1 + len(moments))  # moments are whole ticks, times whole nanoseconds
         least, most, own = {}, {}, {}
         for node, above, begin, end in calls:
@@ -412,12 +405,11 @@ def a_window_has_the_decoders_part(settings, directory, environment):
         found = {function["symbol"]: function for function in report["functions"]}
         for name in least:
             row = found.get(name, {"calls": 0, "self_ns": 0})
-            if not least[name] <= row["calls"] <= most[name]:
-                raise Failed(f"{arguments}: {row['calls']} calls of {name}, decoded {least[name]} to {most[name]}")
-            if abs(row["self_ns"] - own[name]) > rounding * 20 + 1e-4 * abs(own[name]):
-                raise Failed(f"{arguments}: {name} itself {row['self_ns']} ns, decoded {own[name]:.1f} ns")
-        if not any(least.values()):
-            raise Failed(f"{arguments}: no call begins there")
+            expect(least[name] <= row["calls"] <= most[name],
+                   f"{arguments}: {row['calls']} calls of {name}, decoded {least[name]} to {most[name]}")
+            expect(abs(row["self_ns"] - own[name]) <= rounding * 20 + 1e-4 * abs(own[name]),
+                   f"{arguments}: {name} itself {row['self_ns']} ns, decoded {own[name]:.1f} ns")
+        expect(any(least.values()), f"{arguments}: no call begins there")
 
 
 def merged(moments):
@@ -451,17 +443,16 @@ def correction_takes_out_what_recording_cost(settings, directory, environment):
         names = [function["symbol"] for function in tree["functions"]]
         nodes = {names[node["function"]]: node for node in tree["nodes"] if node["function"] >= 0}
         parents = [nodes[f"parent_{n}"] for n in range(ROUNDS)]
-        if len(truth) != ROUNDS or any(node["calls"] != 1 for node in parents) or nodes["leaf"]["calls"] != 1000:
-            raise Failed("the program did not do what it should")
+        expect(len(truth) == ROUNDS and not any(node["calls"] != 1 for node in parents) and nodes["leaf"]["calls"] == 1000,
+               "the program did not do what it should")
         header = tracefile.Trace(path).header
         scale = 1e9 / tool(settings, "info", path, "--json")["ticks_per_second"] / COST_PARTS
         inside, outside = header["inside_cost"] * scale, (header["leaf_cost"] - header["inside_cost"]) * scale
-        if not header["leaf_cost"]:
-            raise Failed("the agent measured no cost of recording")
+        expect(header["leaf_cost"], "the agent measured no cost of recording")
         for node in parents:
             expected = min(1000 * outside + inside, node["self_ns"])
-            if abs(node["self_cost_ns"] - expected) > 1 + 1e-6 * expected:
-                raise Failed(f"subtracted {node['self_cost_ns']} ns, of 1,000 calls that cost their caller {outside:.2f} ns and one that takes {inside:.2f} ns")
+            expect(abs(node["self_cost_ns"] - expected) <= 1 + 1e-6 * expected,
+                   f"subtracted {node['self_cost_ns']} ns, of 1,000 calls that cost their caller {outside:.2f} ns and one that takes {inside:.2f} ns")
         raw = [node["self_ns"] for node in parents]
         corrected = [node["self_ns"] - node["self_cost_ns"] for node in parents]
         if spread(truth) > 0.12 or spread(raw) > 0.12:
@@ -475,9 +466,8 @@ def correction_takes_out_what_recording_cost(settings, directory, environment):
     summary = f"self time over that without recording: {raw:.3f} as measured, {corrected:.3f} corrected; a call costs {inside + outside:.1f} ns, {outside:.1f} of it its caller"
     if abs(raw - 1) < 0.05:
         raise Skipped(f"recording hardly shows here, so that its correction proves nothing: {summary}")
-    if abs(corrected - 1) >= abs(raw - 1):
-        raise Failed(f"correction leads away from the truth: {summary}; of each run "
-                     + ", ".join(f"{one:.2f} {other:.2f}" for one, other in kept))
+    expect(abs(corrected - 1) < abs(raw - 1),
+           f"correction leads away from the truth: {summary}; of each run " + ", ".join(f"{one:.2f} {other:.2f}" for one, other in kept))
     return summary
 
 
@@ -499,8 +489,7 @@ def corrected_times_are_within_their_error(settings, directory, environment):
         run = []
         for name, rounds in zip(names, taken):
             row, truth = rows[name], sum(bare for bare, _ in rounds)
-            if row["p50_ns"] is None or row["p99_ns"] is None:
-                raise Failed(f"{name} has no percentiles: {row}")
+            expect(row["p50_ns"] is not None and row["p99_ns"] is not None, f"{name} has no percentiles: {row}")
             value, error, most = (row[f"corrected_total_{what}"] for what in ("ns", "error_ns", "most_ns"))
             over = max(most / truth, 0)
             # An empty function is a part of what a loop of calls of it takes.
@@ -513,8 +502,7 @@ def corrected_times_are_within_their_error(settings, directory, environment):
         raw, most = (statistics.median(run[index][which] for run in kept) for which in (1, 3))
         values = [run[index][2] for run in kept if run[index][2] is not None]
         summary.append(f"{name}: {raw:.2f} of the truth as measured, " + (f"{statistics.median(values):.2f} corrected, " if values else "") + f"at most {most:.2f}")
-        if off > 0.1:
-            raise Failed(f"{name} is off by {off:.0%} of the truth beyond its error; {summary[-1]}; runs {[run[index] for run in kept]}")
+        expect(off <= 0.1, f"{name} is off by {off:.0%} of the truth beyond its error; {summary[-1]}; runs {[run[index] for run in kept]}")
     return "; ".join(summary)
 
 
@@ -523,16 +511,14 @@ def times_are_right_on_both_sides_of_a_leap_of_the_clock(settings, directory, en
     trace = tracefile.Trace(path)
     if trace.header["clock"] == 3:
         raise Skipped("no cycle counter is used here")
-    if len(trace.clock_samples) != 2:
-        raise Failed(f"the agent noted {trace.clock_samples}")
+    expect(len(trace.clock_samples) == 2, f"the agent noted {trace.clock_samples}")
     run = subprocess.run([settings.tool, "report", path, "--json", "--top", "0"], capture_output=True, timeout=120, check=False)
-    if b"the rate of the cycle counter changed" not in run.stderr:
-        raise Failed(f"nobody says that the clock leapt: {run.stderr[-300:]!r}")
+    expect(b"the rate of the cycle counter changed" in run.stderr, f"nobody says that the clock leapt: {run.stderr[-300:]!r}")
     rows = {row["symbol"]: row for row in json.loads(run.stdout)["functions"]}
     for name, taken in zip(("before", "after"), map(int, out.split())):
         calls, total = rows[name]["calls"], rows[name]["total_ns"]
-        if calls != 60 or not 60 * 5_000_000 * 0.998 <= total <= taken * 1.002:
-            raise Failed(f"{name}: {calls} calls, {total} ns; the program counted 60, {taken} ns")
+        expect(calls == 60 and 60 * 5_000_000 * 0.998 <= total <= taken * 1.002,
+               f"{name}: {calls} calls, {total} ns; the program counted 60, {taken} ns")
 
 
 UNDISTURBED_WITHIN = 12
@@ -545,15 +531,13 @@ def own_code_is_what_the_program_measured(settings, directory, environment):
         faults = ["never run"]
         for _ in range(UNDISTURBED_WITHIN):
             faults = faults and own_code_differs(settings, directory, {**environment, "TRACER_MINMS": minimum})
-        if faults:
-            raise Failed(f"TRACER_MINMS={minimum}: " + "; ".join(faults))
+        expect(not faults, f"TRACER_MINMS={minimum}: " + "; ".join(faults))
 
 
 def own_code_elsewhere(settings, trace, own):
     """Every other reader of calls says what the report says, of each thread, but for a rounding."""
     def same(what, found):
-        if any(abs(found.get(tid, 0) - own[tid]) > 1 for tid in own):
-            raise Failed(f"own code of {trace}: {what} {found}, report {own}")
+        expect(not any(abs(found.get(tid, 0) - own[tid]) > 1 for tid in own), f"own code of {trace}: {what} {found}, report {own}")
     tree = tool(settings, "tree", trace, "--json")
     number = [f["name"] for f in tree["functions"]].index("(own code)")
     root = {entry["node"]: entry["tid"] for entry in tree["roots"]}
@@ -567,10 +551,10 @@ def own_code_elsewhere(settings, trace, own):
     same("folded", {int(stack.split(";")[1].rsplit(" ", 1)[1]): int(ns) for stack, ns in stacks if stack.endswith(";program`(own code)")})
     difference = tool(settings, "diff", trace, trace, "--json")
     for side in ("before", "after"):
-        if abs(difference["own"][side]["self_ns"][0] - sum(own.values())) > len(own):
-            raise Failed(f"own code of {trace}: diff {difference['own']}, report {own}")
-    if difference["before_ns"] != tool(settings, "report", trace, "--json")["duration_ns"]:
-        raise Failed(f"{trace} ran for {difference['before_ns']} ns by diff")
+        expect(abs(difference["own"][side]["self_ns"][0] - sum(own.values())) <= len(own),
+               f"own code of {trace}: diff {difference['own']}, report {own}")
+    expect(difference["before_ns"] == tool(settings, "report", trace, "--json")["duration_ns"],
+           f"{trace} ran for {difference['before_ns']} ns by diff")
     return rows
 
 
@@ -592,12 +576,12 @@ def own_code_differs(settings, directory, environment):
             found.setdefault(role, []).append(thread["own_ns"])
             sums.setdefault(role, []).append(rows[thread["tid"]])
             in_calls = thread["span_ns"] - thread["own_ns"]
-            if thread["own_ns"] > thread["span_ns"] or thread["tid"] == report["pid"] and thread["span_ns"] > report["duration_ns"]:
-                raise Failed(f"{thread} in {report['duration_ns']} ns, {in_calls} in calls")
-        if abs(sum(thread["span_ns"] - thread["own_ns"] for thread in threads) - report["in_calls_ns"]) > 10:
-            raise Failed(f"{report['in_calls_ns']} ns in calls; of threads {threads}")
-        if report["modules"] != [{"name": "program", "own_ns": sum(thread["own_ns"] for thread in threads)}]:
-            raise Failed(f"{report['modules']}; of threads {threads}")
+            expect(thread["own_ns"] <= thread["span_ns"] and (thread["tid"] != report["pid"] or thread["span_ns"] <= report["duration_ns"]),
+                   f"{thread} in {report['duration_ns']} ns, {in_calls} in calls")
+        expect(abs(sum(thread["span_ns"] - thread["own_ns"] for thread in threads) - report["in_calls_ns"]) <= 10,
+               f"{report['in_calls_ns']} ns in calls; of threads {threads}")
+        expect(report["modules"] == [{"name": "program", "own_ns": sum(thread["own_ns"] for thread in threads)}],
+               f"{report['modules']}; of threads {threads}")
     # All rows of a thread, own code and calls, are its wall time.
     return [f"rows of {role} add up to {rows} ns, in {wall} ns" for role, values in walls.items()
             for rows, wall in zip(sorted(sums[role]), sorted(values)) if not 0.99 * wall <= rows <= 1.01 * wall + 1_000_000] + [f"own code of {role} {own} ns, {true} ns measured" for role, values in measured.items()
@@ -633,19 +617,17 @@ def a_call_of_dlopen_shows_its_file_in_every_view(settings, directory, environme
 
     folded = {tuple(re.findall(r"dlopen(?:\([^)]*\))?", line)) for line in text("export", path, "--format", "folded", "-o", "-").splitlines() if "dlopen" in line}
     expected = {("dlopen(outer.so)",), ("dlopen(outer.so)", "dlopen(inner.so)"), ("dlopen(other.so)",), ("dlopen",)}
-    if folded != expected:
-        raise Failed(f"folded: {folded}, expected {expected}")
+    expect(folded == expected, f"folded: {folded}, expected {expected}")
     tree = re.findall(r"(\d+) +(dlopen\S*) ", text("tree", path, "--min-share", "0"))
-    if sorted(tree) != sorted([("1", "dlopen(outer.so)"), ("1", "dlopen(inner.so)"), ("1", "dlopen(other.so)"), ("3", "dlopen")]):
-        raise Failed(f"tree: {tree}")
+    expect(sorted(tree) == sorted([("1", "dlopen(outer.so)"), ("1", "dlopen(inner.so)"), ("1", "dlopen(other.so)"), ("3", "dlopen")]),
+           f"tree: {tree}")
     page = os.path.join(directory.path, "page.html")
     text("view", path, "-o", page)
     with open(page, encoding="utf-8") as file:
         shown = set(re.findall(r'\["(dlopen[^"]*)"', file.read()))
-    if shown != {name for names in expected for name in names}:
-        raise Failed(f"page: {shown}")
-    if {function["name"] for function in json.loads(text("report", path, "--json"))["functions"] if function["name"].startswith("dlopen")} != {"dlopen"}:
-        raise Failed("report has another row than dlopen")
+    expect(shown == {name for names in expected for name in names}, f"page: {shown}")
+    expect({function["name"] for function in json.loads(text("report", path, "--json"))["functions"] if function["name"].startswith("dlopen")} == {"dlopen"},
+           "report has another row than dlopen")
 
 
 def tests():

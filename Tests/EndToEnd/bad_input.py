@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import build
 import harness
-from harness import Failed, Skipped
+from harness import Skipped, expect
 
 
 def steady(name="steady"):
@@ -55,8 +55,7 @@ class BadInput:
         options = dict(memory=self.memory, limits=self.limits)
         plain = {k: v for k, v in self.settings.items() if not k.startswith("TRACER_")}
         bare = harness.execute(argv, directory.fresh(), {**environment, **{k: v for k, v in plain.items() if k != "MIDWAY"}}, **options)
-        if bare.status != 7:
-            raise Failed(f"bare: {harness.describe(bare.status)}, expected status 7: {bare.stderr[-300:]}")
+        expect(bare.status == 7, f"bare: {harness.describe(bare.status)}, expected status 7: {bare.stderr[-300:]}")
         if settings.bare_only:
             return
         if self.prepare:
@@ -94,8 +93,7 @@ class BadInput:
                 faults.append("no trace")
         if self.inspect:
             faults += self.inspect(directory) or []
-        if faults:
-            raise Failed("\n".join(faults))
+        expect(not faults, "\n".join(faults))
 
 
 def a_link(directory):

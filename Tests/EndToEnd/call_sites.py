@@ -10,7 +10,7 @@ import subprocess
 import build
 import harness
 import tracefile
-from harness import Failed, Skipped
+from harness import Failed, Skipped, expect
 
 NOTE_H = r"""
 void note(const char *function, const char *file, int line, long count);
@@ -170,8 +170,7 @@ class Case:
         path = os.path.join(self.made, name)
         shared = ["-shared", "-fPIC"] if name.endswith(".so") else []
         done = subprocess.run([self.prefix + "gcc", *shared, source, "-o", path, "-pthread", f"-Wl,-rpath,{self.made}", *options], capture_output=True, text=True)
-        if done.returncode:
-            raise Failed(f"does not build: {done.stderr[-400:]}")
+        expect(not done.returncode, f"does not build: {done.stderr[-400:]}")
         return path
 
     def subject(self, *options):
@@ -185,11 +184,9 @@ class Case:
             os.unlink(os.path.join(self.directory.traces, name))
         environment = harness.traced_environment(self.settings, {**harness.passed_on(os.environ), **variables}, self.directory)
         run = harness.execute(argv, self.directory.fresh(), environment)
-        if run.status or run.stderr:
-            raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
+        expect(not run.status and not run.stderr, f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
         traces, faults = harness.check_traces(self.settings, self.directory)
-        if faults:
-            raise Failed("\n".join(faults))
+        expect(not faults, "\n".join(faults))
         return run.stdout.decode(), traces
 
     def lines(self, trace, name):
@@ -206,8 +203,7 @@ class Case:
 
     def tool(self, *words):
         done = subprocess.run([self.settings.tool, *words], capture_output=True, text=True, timeout=harness.HANGS)
-        if done.returncode:
-            raise Failed(f"tracer {' '.join(words)}: {done.stderr[-300:]}")
+        expect(not done.returncode, f"tracer {' '.join(words)}: {done.stderr[-300:]}")
         return done.stdout
 
 
@@ -233,28 +229,23 @@ def differences(expected, counts, names):
 def counts_are_those_of_the_program(variables, *options, without=(), filtered=False):
     def check(case):
         out, (trace,) = case.traced([*case.subject(*options), "x"], TRACER_CALLSITES="1", **variables)
-        if not trace.header["flags"] & tracefile.CALL_SITES:
-            raise Failed("the header does not say that there are call sites")
+        expect(trace.header["flags"] & tracefile.CALL_SITES, "the header does not say that there are call sites")
         expected = {key: count for key, count in noted(out).items() if key[0] not in without}
         names = {name for name, _ in expected}
         counts = {(name, site): count for name in names for site, count in case.lines(trace, name).items()}
         if filtered:  # calls of no measurable length
             few = {key: count for key, count in expected.items() if not count - trace.filtered_by_time <= counts.get(key, 0) <= count}
-            if few or counts.keys() - expected.keys():
-                raise Failed(f"at most {trace.filtered_by_time} fewer than {few}: {counts}")
+            expect(not few and not counts.keys() - expected.keys(), f"at most {trace.filtered_by_time} fewer than {few}: {counts}")
             expected = counts
         wrong = differences(expected, counts, names)
-        if wrong:
-            raise Failed("decoder: " + "; ".join(wrong))
+        expect(not wrong, "decoder: " + "; ".join(wrong))
         if case.settings.tool and os.path.exists(case.settings.tool):
             rows = json.loads(case.tool("report", trace.path, "--by", "site", "--json"))["functions"]
             wrong = differences(expected, sites_of(rows), names)
-            if wrong:
-                raise Failed("report: " + "; ".join(wrong))
+            expect(not wrong, "report: " + "; ".join(wrong))
             rows = json.loads(case.tool("callers", trace.path, "far", "--sites", "--json"))["sites"]
             wrong = differences({key: count for key, count in expected.items() if key[0] == "far"}, sites_of(rows), {"far"})
-            if wrong:
-                raise Failed("callers: " + "; ".join(wrong))
+            expect(not wrong, "callers: " + "; ".join(wrong))
     return check
 
 
@@ -267,8 +258,7 @@ def functions_have_call_sites_too(case):
     expected = noted(out)
     counts = {(name, site): count for name in ("far", "down") for site, count in case.lines(trace, name).items()}
     wrong = differences({key: count for key, count in expected.items() if key[0] in ("far", "down")}, counts, {"far", "down"})
-    if wrong:
-        raise Failed("; ".join(wrong))
+    expect(not wrong, "; ".join(wrong))
     callers = sorted(case.lines(trace, "many").values())
     if callers != [1, 2]:
         raise Failed(f"many, which no slot leads to, from {case.lines(trace, 'many')}")
@@ -283,12 +273,10 @@ def processes_are_added_up(case):
     expected = {**{key: count for key, count in parent.items() if key[0] == "far"}, site: 25}
     rows = json.loads(case.tool("report", case.directory.traces, "--by", "site", "--json", "--filter", "far"))["functions"]
     wrong = differences(expected, sites_of(rows), {"far"})
-    if wrong:
-        raise Failed("; ".join(wrong))
+    expect(not wrong, "; ".join(wrong))
     pid = max(trace.header["pid"] for trace in traces)
     rows = json.loads(case.tool("report", case.directory.traces, "--process", str(pid), "--by", "site", "--json", "--filter", "far"))["functions"]
-    if sites_of(rows) != {site: 25}:
-        raise Failed(f"of the child alone: {sites_of(rows)}")
+    expect(sites_of(rows) == {site: 25}, f"of the child alone: {sites_of(rows)}")
 
 
 def windows_add_up(case):
@@ -306,18 +294,16 @@ def windows_add_up(case):
         low, high = (low, middle) if first else (middle, high)
     second = counted("--from", f"{middle}%")
     both = {key: first.get(key, 0) + second.get(key, 0) for key in whole}
-    if both != whole or len(first) in (0, len(whole)):
-        raise Failed(f"whole {whole}, two parts {[first, second]}")
+    expect(both == whole and len(first) not in (0, len(whole)), f"whole {whole}, two parts {[first, second]}")
 
 
 def what_a_ring_has_begun_with_is_known(case):
     _, (trace,) = case.traced([*case.subject(), "x"], TRACER_CALLSITES="1", TRACER_MODE="ring", TRACER_MAXSIZE="512K")
     first = min(sequence for chunks in trace.by_thread.values() for sequence, _, chunk in chunks if chunk["tid"] == trace.header["pid"])
-    if first == 0:
-        raise Failed("the ring has overwritten nothing")
+    expect(first != 0, "the ring has overwritten nothing")
     rows = json.loads(case.tool("report", trace.path, "--by", "site", "--json", "--filter", "outer"))["functions"]
-    if len(rows) > 1 or rows and (not rows[0]["site"] or rows[0]["site"]["function"] != "main"):
-        raise Failed(f"outer, whose enter is overwritten: {rows}")
+    expect(len(rows) <= 1 and (not rows or rows[0]["site"] and rows[0]["site"]["function"] == "main"),
+           f"outer, whose enter is overwritten: {rows}")
 
 
 def more_sites_than_labels(case):
@@ -325,12 +311,10 @@ def more_sites_than_labels(case):
     program = case.compile("crowd", CROWD, library)
     environment = harness.traced_environment(case.settings, {**harness.passed_on(os.environ), "TRACER_CALLSITES": "1"}, case.directory)
     run = harness.execute([program], case.directory.fresh(), environment)
-    if run.status or b"call sites" not in run.stderr:
-        raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:]}")
+    expect(not run.status and b"call sites" in run.stderr, f"{harness.describe(run.status)}: {run.stderr[-300:]}")
     trace, = tracefile.read_all(case.directory.traces)
     counts = trace.counts_by_site("far")
-    if len(counts) != 70000 or set(counts.values()) != {1}:
-        raise Failed(f"{len(counts)} sites, {sum(counts.values())} calls")
+    expect(len(counts) == 70000 and set(counts.values()) == {1}, f"{len(counts)} sites, {sum(counts.values())} calls")
 
 
 def names_and_lines(case):
@@ -347,11 +331,10 @@ def names_and_lines(case):
 
     _, (trace,) = case.traced([*argv, "x"], TRACER_CALLSITES="1")
     found = sites(trace)
-    if len(found) != 2 or any((site["function"], site["module"], site["file"]) != ("many", "program", "program.c") for site in found):
-        raise Failed(f"with DWARF: {found}")
+    expect(len(found) == 2 and all((site["function"], site["module"], site["file"]) == ("many", "program", "program.c") for site in found),
+           f"with DWARF: {found}")
     text = case.tool("report", trace.path, "--by", "site", "--filter", "far")
-    if not re.search(rf" far +many, program\.c:{found[0]['line']} \(program\)", text):
-        raise Failed(f"as text:\n{text}")
+    expect(re.search(rf" far +many, program\.c:{found[0]['line']} \(program\)", text), f"as text:\n{text}")
     objcopy, strip = case.prefix + "objcopy", case.prefix + "strip"
     for name, commands, wanted in (
             ("a file apart", [[objcopy, "--only-keep-debug", whole, program + ".debug"], [strip, "-o", program, whole], [objcopy, "--add-gnu-debuglink=" + program + ".debug", program]],
@@ -361,19 +344,17 @@ def names_and_lines(case):
         for command in commands:
             subprocess.run(command, check=True, capture_output=True, cwd=case.made)
         found = sites(trace)
-        if len(found) != 2 or any((site["function"], site["file"]) != wanted for site in found):
-            raise Failed(f"with {name}: {found}")
+        expect(len(found) == 2 and all((site["function"], site["file"]) == wanted for site in found), f"with {name}: {found}")
 
 
 def a_trace_without_says_what_to_do(case):
     _, (trace,) = case.traced([*case.subject(), "x"])
     for words in (("report", trace.path, "--by", "site"), ("callers", trace.path, "far", "--sites")):
         done = subprocess.run([case.settings.tool, *words], capture_output=True, text=True)
-        if done.returncode != 1 or done.stderr.count("\n") != 1 or "record --call-sites" not in done.stderr:
-            raise Failed(f"tracer {' '.join(words)}: status {done.returncode}: {done.stderr}")
+        expect(done.returncode == 1 and done.stderr.count("\n") == 1 and "record --call-sites" in done.stderr,
+               f"tracer {' '.join(words)}: status {done.returncode}: {done.stderr}")
     counts = trace.counts_by_site("far")
-    if list(counts) != [(None, 0)] or trace.header["flags"] & tracefile.CALL_SITES:
-        raise Failed(f"recorded without being asked for: {counts}")
+    expect(list(counts) == [(None, 0)] and not trace.header["flags"] & tracefile.CALL_SITES, f"recorded without being asked for: {counts}")
 
 
 MODES = {"slots": "*", "arm_call_sites": "counts* more_sites*"}

@@ -7,7 +7,7 @@ import subprocess
 
 import build
 import harness
-from harness import Failed, Skipped
+from harness import Skipped, expect
 
 HASKELL = r"""
 import qualified Data.Map as Map
@@ -108,12 +108,10 @@ class Language:
         environment = harness.passed_on(os.environ)
         done = subprocess.run(["sh", "-e", "-c", self.script], cwd=folder, capture_output=True, text=True, timeout=600,
                               env={**environment, "HOME": folder})
-        if done.returncode:
-            raise Failed(f"does not build:\n{(done.stdout + done.stderr)[-1500:]}")
+        expect(not done.returncode, f"does not build:\n{(done.stdout + done.stderr)[-1500:]}")
         argv = [os.path.join(folder, a[2:]) if a.startswith("./") else a for a in self.argv]
         bare = harness.execute(argv, directory.fresh(), environment, memory=0)
-        if bare.status:
-            raise Failed(f"bare: {harness.describe(bare.status)}\n{bare.stderr[-600:].decode(errors='replace')}")
+        expect(not bare.status, f"bare: {harness.describe(bare.status)}\n{bare.stderr[-600:].decode(errors='replace')}")
         if settings.bare_only:
             return
         traced = harness.execute(argv, directory.fresh(), harness.traced_environment(settings, environment, directory), memory=0)
@@ -127,8 +125,7 @@ class Language:
             if bool(lines) != self.is_foreign:
                 faults.append(f"the tool says {lines}")
             faults += self.recorded(settings, directory, argv) + self.with_functions(settings, directory, argv, bare)
-        if faults:
-            raise Failed("\n".join(faults))
+        expect(not faults, "\n".join(faults))
 
     def notes(self, settings, path):
         info = subprocess.run([settings.tool, "info", path], capture_output=True, text=True, timeout=harness.HANGS)

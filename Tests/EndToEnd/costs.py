@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 
 import harness
-from harness import Failed, Skipped
+from harness import Skipped, expect
 
 CALLS = """#include <sys/syscall.h>
 #include <unistd.h>
@@ -117,13 +117,11 @@ class Cost:
             preload = environment.pop("LD_PRELOAD")
             run = harness.execute(["strace", "-f", "-c", "-o", log, "-e", "trace=" + self.system_call, "-E", "LD_PRELOAD=" + preload, program],
                                   path, environment)
-            if run.status:
-                raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:]}")
+            expect(not run.status, f"{harness.describe(run.status)}: {run.stderr[-300:]}")
             with open(log) as file: # % time, seconds, usecs/call, calls, errors, name
                 found = [line.split() for line in file if line.split()[-1:] == [self.system_call]]
             count = int(found[0][3]) if found else 0
-            if count > self.most:
-                raise Failed(f"{count} of {self.system_call}, at most {self.most} expected")
+            expect(count <= self.most, f"{count} of {self.system_call}, at most {self.most} expected")
             return f"{count} of {self.system_call}"
         finally:
             directory.done()
@@ -162,8 +160,7 @@ class LivingCost(Instructions):
         few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), directory), directory, program, living,
                                   self.passing) for living in (self.few, self.many))
         summary = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
-        if many > self.most * few:
-            raise Failed(summary)
+        expect(many <= self.most * few, summary)
         return summary
 
 
@@ -188,8 +185,7 @@ class ModuleCost(Instructions):
             few, many = (passing_cost(environment, directory, program, loaded, self.passing) for loaded in (self.few, self.many))
             growth.append((many - few) / (self.many - self.few))
         summary = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
-        if growth[1] > self.most * growth[0]:
-            raise Failed(summary)
+        expect(growth[1] <= self.most * growth[0], summary)
         return summary
 
 
@@ -205,8 +201,7 @@ def instructions(environment, directory, program, living, passing):
     with open(log, encoding="utf-8") as file:
         output = file.read()
     counted = re.search(r"Collected : (\d+)", output)
-    if run.status or not counted:
-        raise Failed(f"{harness.describe(run.status)}: {output[-300:]}")
+    expect(not run.status and counted, f"{harness.describe(run.status)}: {output[-300:]}")
     return int(counted.group(1))
 
 

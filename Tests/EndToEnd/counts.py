@@ -10,7 +10,7 @@ import subprocess
 import functions
 import harness
 from functions import Case
-from harness import Failed
+from harness import Failed, expect
 
 # Reports when the first bytes of its functions are those of its file again. Each thread goes through all of them, over and over, in an
 # order of its own, and checks what they return.
@@ -200,8 +200,8 @@ def recorded(case, argv, status=0, **more):
     case.traced(argv, "*", status, memory=0, TRACER_MODE="counts", **more)
     traces = case.traces()
     for trace in traces:
-        if sum(trace.counts_by_name_and_module().values()):
-            raise Failed(f"calls are recorded: {list(trace.counts_by_name_and_module().items())[:5]}")
+        expect(not sum(trace.counts_by_name_and_module().values()),
+               f"calls are recorded: {list(trace.counts_by_name_and_module().items())[:5]}")
     return traces
 
 
@@ -213,8 +213,8 @@ def those_that_were_called(compiler, *options):
         case.patched(trace)
         yes, no, calls = called(case, trace.path)
         expected = {f"f{n + 100}" for n in range(0, COUNT, 2)}
-        if not expected <= yes or yes & {f"f{n + 100}" for n in range(1, COUNT, 2)} or not {f"f{n + 100}" for n in range(1, COUNT, 2)} <= no or calls != {1}:
-            raise Failed(f"wrongly called {sorted(yes - expected)[:9]}, wrongly not {sorted(no & expected)[:9]}; calls {calls}")
+        expect(expected <= yes and not yes & {f"f{n + 100}" for n in range(1, COUNT, 2)} and {f"f{n + 100}" for n in range(1, COUNT, 2)} <= no and calls == {1},
+               f"wrongly called {sorted(yes - expected)[:9]}, wrongly not {sorted(no & expected)[:9]}; calls {calls}")
     return check
 
 
@@ -229,8 +229,7 @@ def kinds_of_functions_are_seen(compiler, *options):
         run = subprocess.run([program], capture_output=True, text=True)
         names = {line.split()[0] for line in run.stdout.splitlines() if len(line.split()) == 2 and line.split()[1].isdigit() and int(line.split()[1])}
         yes = {name.split(".")[0] for name in yes}  # gcc calls a function within another NAME.0
-        if not names or not names <= yes:
-            raise Failed(f"not seen: {sorted(names - yes)} of {len(names)}")
+        expect(names and names <= yes, f"not seen: {sorted(names - yes)} of {len(names)}")
     return check
 
 
@@ -246,8 +245,8 @@ def put_back(way, *options):
             child, = (trace for trace in traces if trace.header["parent_pid"] in {other.header["pid"] for other in traces})
             parent, = (trace for trace in traces if trace is not child)
             of_parent, _, _ = called(case, parent.path)
-            if {"of_child", "f100", "f149"} & of_parent or "f150" not in of_parent:
-                raise Failed(f"of the parent: {sorted({'of_child', 'f100', 'f149', 'f150'} & of_parent)}")
+            expect(not {"of_child", "f100", "f149"} & of_parent and "f150" in of_parent,
+                   f"of the parent: {sorted({'of_child', 'f100', 'f149', 'f150'} & of_parent)}")
     return check
 
 
@@ -260,18 +259,16 @@ def plugins_come_and_go(case):
     case.traced([program, plugin], "*:libplugin.so!*", memory=0, TRACER_MODE="counts")
     trace, = case.traces()
     yes, _, _ = called(case, trace.path)
-    if not {"own", "inner", "outer"} <= yes:
-        raise Failed(f"called: {sorted(yes)}")
+    expect({"own", "inner", "outer"} <= yes, f"called: {sorted(yes)}")
 
 
 def nothing_is_recorded_without_functions(case):
     program = case.compile("gcc", "-O1", source=MANY, name="many")
     _, said = case.traced([program, "some"], None, TRACER_MODE="counts")
-    if said != ["tracer: TRACER_MODE=counts needs TRACER_FUNCTIONS, which selects the functions: nothing is recorded"]:
-        raise Failed(f"said: {said}")
+    expect(said == ["tracer: TRACER_MODE=counts needs TRACER_FUNCTIONS, which selects the functions: nothing is recorded"], f"said: {said}")
     done = subprocess.run([case.settings.tool, "record", "--mode", "counts", "--", program, "some"], capture_output=True, text=True, cwd=case.directory.path)
-    if done.returncode != 2 or "--mode counts needs --functions" not in done.stderr:
-        raise Failed(f"record: status {done.returncode}: {done.stderr[-300:]}")
+    expect(done.returncode == 2 and "--mode counts needs --functions" in done.stderr,
+           f"record: status {done.returncode}: {done.stderr[-300:]}")
 
 
 def record_tells_how_many_were_called(case):
@@ -279,15 +276,13 @@ def record_tells_how_many_were_called(case):
     path = os.path.join(case.directory.traces, "r.trace")
     done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some"],
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
-    if done.returncode or "functions called" not in done.stderr or f"next: tracer coverage {path}" not in done.stderr:
-        raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+    expect(not done.returncode and "functions called" in done.stderr and f"next: tracer coverage {path}" in done.stderr,
+           f"status {done.returncode}: {done.stderr[-400:]}")
     done = subprocess.run([case.settings.tool, "order", path, "-o", "-"], capture_output=True, text=True)
-    if done.returncode != 1 or "record without --mode counts" not in done.stderr:
-        raise Failed(f"order: status {done.returncode}: {done.stderr[-300:]}")
+    expect(done.returncode == 1 and "record without --mode counts" in done.stderr, f"order: status {done.returncode}: {done.stderr[-300:]}")
     for command in ("report", "tree", "replay"):
         refused = subprocess.run([case.settings.tool, command, path, *(["f100"] if command == "callers" else [])], capture_output=True, text=True)
-        if "tracer coverage" not in refused.stderr:
-            raise Failed(f"{command} does not say what the trace is for: {refused.stderr[-300:]}")
+        expect("tracer coverage" in refused.stderr, f"{command} does not say what the trace is for: {refused.stderr[-300:]}")
 
 
 def tests():

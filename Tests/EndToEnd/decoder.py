@@ -8,7 +8,7 @@ import struct
 import golden
 import harness
 import tracefile as t
-from harness import Failed, Skipped
+from harness import Skipped, expect
 
 BASE = 5_000_000_000_000
 NAMES = ["outer", "inner", "setjmp"]
@@ -146,10 +146,8 @@ class Decoded:
                 file.write(trace(*chunks, flags=flags[0] if flags else 0))
             traces = t.read_all(directory.traces)
             faults = traces[0].anomalies + golden.compare(golden.parse(expected), traces)
-            if noticed is None and faults:
-                raise Failed("\n".join(faults))
-            if noticed is not None and not any(noticed in fault for fault in faults):
-                raise Failed(f"nothing says {noticed!r}: {faults}")
+            expect(noticed is not None or not faults, "\n".join(faults))
+            expect(noticed is None or any(noticed in fault for fault in faults), f"nothing says {noticed!r}: {faults}")
         finally:
             directory.done()
 
@@ -177,8 +175,7 @@ class FirstVersion:
             found = sorted([f["symbol"], f["module"], f["calls"], f["total_ns"], f["self_ns"]] for f in shown["functions"])
             if [shown["calls"], shown["duration_ns"], found] != [expected["calls"], expected["duration_ns"], expected["functions"]]:
                 faults.append(f"report says {found}, expected {expected['functions']}")
-            if faults:
-                raise Failed("\n".join(faults))
+            expect(not faults, "\n".join(faults))
         finally:
             directory.done()
 

@@ -11,7 +11,7 @@ import time
 import build
 import harness
 import tracefile
-from harness import Failed
+from harness import Failed, expect
 
 
 class Killed:
@@ -60,23 +60,17 @@ class Killed:
         if settings.bare_only:
             return
         traces = tracefile.read_all(directory.traces)
-        if len(traces) != 1:
-            raise Failed(f"{which}: {len(traces)} traces")
+        expect(len(traces) == 1, f"{which}: {len(traces)} traces")
         trace = traces[0]
-        if trace.anomalies:
-            raise Failed(f"{which}: {trace.anomalies[:4]}")
-        if trace.state != "recording":
-            raise Failed(f"{which}: state {trace.state}")
+        expect(not trace.anomalies, f"{which}: {trace.anomalies[:4]}")
+        expect(trace.state == "recording", f"{which}: state {trace.state}")
         begun, done = sum(b for b, _ in pairs), sum(d for _, d in pairs)
         calls, still_open = trace.count("durable_step"), trace.count("durable_step", trace.open)
-        if not done <= calls <= begun:
-            raise Failed(f"{which}: {done} calls done, {begun} begun, {calls} recorded")
+        expect(done <= calls <= begun, f"{which}: {done} calls done, {begun} begun, {calls} recorded")
         # A call that was done has its exit, but for one whose return the program has not noted yet.
-        if calls - still_open > begun or still_open > self.threads:
-            raise Failed(f"{which}: {still_open} calls open in {self.threads} threads")
+        expect(calls - still_open <= begun and still_open <= self.threads, f"{which}: {still_open} calls open in {self.threads} threads")
         faults = harness.cross_check(settings, trace)
-        if faults:
-            raise Failed(f"{which}: {faults[0]}")
+        expect(not faults, f"{which}: {faults}")
 
 
 class Ring:
@@ -93,20 +87,17 @@ class Ring:
             done = harness.execute([program, "short_lived"], directory.fresh(), environment={
                 **harness.traced_environment(settings, harness.passed_on(os.environ), directory),
                 "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(self.limit)})
-            if done.status or done.stderr:
-                raise Failed(f"{harness.describe(done.status)}: {done.stderr[-300:]}")
+            expect(not done.status and not done.stderr, f"{harness.describe(done.status)}: {done.stderr[-300:]}")
             trace = tracefile.read_all(directory.traces)[0]
-            if trace.anomalies:
-                raise Failed(f"{trace.anomalies[:4]}")
-            if len(trace.data) > self.limit + (1 << 16):  # a metadata chunk may begin just below the limit
-                raise Failed(f"{len(trace.data)} bytes, the limit is {self.limit}")
+            expect(not trace.anomalies, f"{trace.anomalies[:4]}")
+            expect(len(trace.data) <= self.limit + (1 << 16),  # a metadata chunk may begin just below the limit
+                   f"{len(trace.data)} bytes, the limit is {self.limit}")
             # The youngest threads are there, and main, which has joined them.
             seen = [r for t in trace.threads.values() for r in t.roots if r.name == "life_work"]
-            if not 10 <= len(seen) <= 1000 or max(t.index for t in trace.threads.values()) != 1000:
-                raise Failed(f"{len(seen)} threads are in the file, the youngest is {max(trace.threads)}")
+            expect(10 <= len(seen) <= 1000 and max(t.index for t in trace.threads.values()) == 1000,
+                   f"{len(seen)} threads are in the file, the youngest is {max(trace.threads)}")
             faults = harness.cross_check(settings, trace)
-            if faults:
-                raise Failed(faults[0])
+            expect(not faults, f"{faults}")
         finally:
             directory.done()
 
@@ -125,19 +116,16 @@ class Youngest:
             done = harness.execute([program, str(self.rounds)], directory.fresh(), environment={
                 **harness.traced_environment(settings, harness.passed_on(os.environ), directory),
                 "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(self.limit)})
-            if done.status != 7:
-                raise Failed(f"{harness.describe(done.status)}: {done.stderr[-300:]}")
+            expect(done.status == 7, f"{harness.describe(done.status)}: {done.stderr[-300:]}")
             trace = tracefile.read_all(directory.traces)[0]
             # Smaller chunks, with which threads begin, stay where they are.
             numbers = {}
             for _, chunk in trace.chunks:
                 if chunk["kind"] == 1 and chunk["byte_count"] == self.limit // 16:
                     numbers.setdefault(chunk["thread"], []).append(chunk["sequence"])
-            if all(0 in found for found in numbers.values()):
-                raise Failed(f"the ring has overwritten nothing: {numbers}")
+            expect(not all(0 in found for found in numbers.values()), f"the ring has overwritten nothing: {numbers}")
             for thread, found in numbers.items():
-                if sorted(found) != list(range(min(found), min(found) + len(found))):
-                    raise Failed(f"thread {thread} has the chunks {sorted(found)}")
+                expect(sorted(found) == list(range(min(found), min(found) + len(found))), f"thread {thread} has the chunks {sorted(found)}")
         finally:
             directory.done()
 
@@ -155,8 +143,7 @@ class Damaged:
         try:
             harness.execute([program, "3000"], directory.fresh(), harness.traced_environment(settings, harness.passed_on(os.environ), directory))
             names = os.listdir(directory.traces)
-            if len(names) != 1:
-                raise Failed(f"{len(names)} traces")
+            expect(len(names) == 1, f"{len(names)} traces")
             with open(os.path.join(directory.traces, names[0]), "rb") as file:
                 whole = file.read()
             victim = os.path.join(directory.path, "victim.trace")
@@ -180,12 +167,11 @@ class Damaged:
         with open(path, "wb") as file:
             file.write(data)
         done = subprocess.run([settings.tool, "report", path, "--json"], capture_output=True, timeout=harness.HANGS)
-        if done.returncode not in statuses:
-            raise Failed(f"{what}: {harness.describe(done.returncode)}, expected {statuses}: {done.stderr[-300:].decode(errors='replace')}")
-        if done.returncode and not done.stderr.strip():
-            raise Failed(f"{what}: refused without a word")
-        if mention and mention not in done.stderr.decode(errors="replace"):
-            raise Failed(f"{what}: the error does not mention {mention}: {done.stderr.decode(errors='replace')}")
+        expect(done.returncode in statuses,
+               f"{what}: {harness.describe(done.returncode)}, expected {statuses}: {done.stderr[-300:].decode(errors='replace')}")
+        expect(not done.returncode or done.stderr.strip(), f"{what}: refused without a word")
+        expect(not mention or mention in done.stderr.decode(errors="replace"),
+               f"{what}: the error does not mention {mention}: {done.stderr.decode(errors='replace')}")
 
 
 class StillWritten:
@@ -203,20 +189,17 @@ class StillWritten:
             child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=directory.path,
                                      env=harness.traced_environment(settings, harness.passed_on(os.environ), directory))
             try:
-                if child.stdout.readline() != b"waiting\n":
-                    raise Failed("the program did not start")
+                expect(child.stdout.readline() == b"waiting\n", "the program did not start")
                 path = os.path.join(directory.traces, os.listdir(directory.traces)[0])
                 shown = harness.report(settings, path)
-                if not any(f["calls"] for f in shown["functions"]):
-                    raise Failed("no call is reported while the program runs")
+                expect(any(f["calls"] for f in shown["functions"]), "no call is reported while the program runs")
                 child.stdin.write(b"x")
                 child.stdin.close()
                 child.stdout.read()
-                if child.wait(timeout=harness.HANGS):
-                    raise Failed(f"the program: {harness.describe(child.returncode)}")
+                expect(not child.wait(timeout=harness.HANGS), f"the program: {harness.describe(child.returncode)}")
                 after = {f["name"]: f["calls"] for f in harness.report(settings, path)["functions"]}
-                if after.get("attached_step") != 300:
-                    raise Failed(f"attached_step: {after.get('attached_step')} calls in the finished file, expected 300")
+                expect(after.get("attached_step") == 300,
+                       f"attached_step: {after.get('attached_step')} calls in the finished file, expected 300")
             finally:
                 if child.poll() is None:
                     child.kill()
@@ -281,14 +264,13 @@ class Ended:
                 subprocess.run(["gcc", "-O1", "-fPIC", "-fno-builtin", *command], cwd=where, check=True)
             environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
             ended = harness.execute([os.path.join(where, "ways"), self.way], where, {**environment, **self.variables})
-            if ended.status != (-9 if "recording" in self.states else 3) or ended.stderr:
-                raise Failed(f"{harness.describe(ended.status)}: {ended.stderr}")
+            expect(ended.status == (-9 if "recording" in self.states else 3) and not ended.stderr,
+                   f"{harness.describe(ended.status)}: {ended.stderr}")
             traces = tracefile.read_all(directory.traces)
-            if sorted(trace.state for trace in traces) != sorted(self.states):
-                raise Failed(f"states {[trace.state for trace in traces]}, expected {self.states}")
+            expect(sorted(trace.state for trace in traces) == sorted(self.states),
+                   f"states {[trace.state for trace in traces]}, expected {self.states}")
             for trace in traces:
-                if trace.anomalies:
-                    raise Failed(f"{trace.anomalies[:4]}")
+                expect(not trace.anomalies, f"{trace.anomalies[:4]}")
         finally:
             directory.done()
 

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 
 import harness
-from harness import Failed
+from harness import expect
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -154,13 +154,12 @@ class Environment:
             output = os.path.join(made, name)
             done = subprocess.run([*command, program, output], cwd=os.path.join(where, "cwd"), env=environment, preexec_fn=give, close_fds=False,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.HANGS)
-            if not os.path.exists(output) or done.returncode not in ((0, 1) if self.before else (0,)):  # 1: slower than the baseline
-                raise Failed(f"{name}: status {done.returncode}: {done.stderr[-500:]}")
+            expect(os.path.exists(output) and done.returncode in ((0, 1) if self.before else (0,)),  # 1: slower than the baseline
+                   f"{name}: status {done.returncode}: {done.stderr[-500:]}")
             with open(output) as file:
                 whole[name] = [without_own(line) for line in file.read().splitlines() if not self.is_expected(line)]
         more, less = ([line for line in whole[one] if line not in whole[other]] for one, other in (("traced", "bare"), ("bare", "traced")))
-        if more or less:
-            raise Failed("\n".join(["only with tracer:", *more, "only without:", *less]))
+        expect(not more and not less, "\n".join(["only with tracer:", *more, "only without:", *less]))
 
     def is_expected(self, line):
         what, _, text = line.partition("\t")
@@ -192,10 +191,8 @@ class TaskOfTheAgent:
                 seen = file.read()
             os.unlink(output)
             size = sum(os.stat(os.path.join(folder, file)).st_size for folder, _, files in os.walk(where) for file in files if file.endswith(".trace"))
-            if done.returncode or size < 4 << 20:
-                raise Failed(f"status {done.returncode}, {size} bytes of trace: {done.stderr[-500:]}")
-            if seen != "2 threads, 0 children\n":
-                raise Failed(f"the program sees {seen}in {done.stdout}")
+            expect(not done.returncode and size >= 4 << 20, f"status {done.returncode}, {size} bytes of trace: {done.stderr[-500:]}")
+            expect(seen == "2 threads, 0 children\n", f"the program sees {seen}in {done.stdout}")
 
 
 def tests():

@@ -11,7 +11,7 @@ import subprocess
 
 import build
 import harness
-from harness import Failed, Skipped
+from harness import Failed, Skipped, expect
 
 COUNTS = r"""
 #include <atomic>
@@ -221,8 +221,7 @@ class Case:
             raise Skipped(f"no {compiler}")
         language = "c++" if "++" in compiler else "c"
         done = subprocess.run([compiler, *options, "-x", language, "-", "-o", self.path(name), "-pthread"], input=source, text=True, capture_output=True)
-        if done.returncode:
-            raise Failed(f"does not build: {done.stderr[-400:]}")
+        expect(not done.returncode, f"does not build: {done.stderr[-400:]}")
         return self.path(name)
 
     def environment(self, **more):
@@ -238,10 +237,8 @@ class Case:
         said = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
         run.stderr = b"".join(line + b"\n" for line in run.stderr.splitlines() if not line.startswith(b"tracer: "))
         faults = harness.same(bare, run)
-        if faults:
-            raise Failed("\n".join(faults))
-        if run.status != status:
-            raise Failed(f"ended with {run.status}, not {status}")
+        expect(not faults, "\n".join(faults))
+        expect(run.status == status, f"ended with {run.status}, not {status}")
         return run, said
 
     def plan(self, program):
@@ -250,13 +247,12 @@ class Case:
     def patched(self, trace):
         """Fails where no function was recorded by itself: a filter that excludes all would look the same."""
         info = json.loads(subprocess.run([self.settings.tool, "info", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
-        if not any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in info["flags"]):
-            raise Failed(f"no function was recorded by itself: {info['flags']}")
+        expect(any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in info["flags"]),
+               f"no function was recorded by itself: {info['flags']}")
 
     def traces(self):
         traces, faults = harness.check_traces(self.settings, self.directory)
-        if faults:
-            raise Failed("\n".join(faults))
+        expect(not faults, "\n".join(faults))
         return traces
 
 
@@ -265,13 +261,11 @@ def counts_are_those_of_the_program(compiler, *options):
         program = case.compile(compiler, *options)
         case.plan(program)
         run, said = case.traced([program], "*")
-        if said:
-            raise Failed(said[0])
+        expect(not said, f"{said}")
         kept = dict(line.split() for line in run.stdout.decode().splitlines())
         trace, = case.traces()
         wrong = [f"{name}: called {kept[name]} times, recorded {trace.count(name)}" for name in NAMES if trace.count(name) != int(kept[name])]
-        if wrong:
-            raise Failed("; ".join(wrong))
+        expect(not wrong, "; ".join(wrong))
     return check
 
 
@@ -284,14 +278,13 @@ def instrumented(compiler, *options, **settings):
             run, said = case.traced([program], "*", **settings)
         else:
             run, said = case.traced([program], None, **settings)
-        if said:
-            raise Failed(said[0])
+        expect(not said, f"{said}")
         kept = dict(line.split() for line in run.stdout.decode().splitlines())
         trace, = case.traces()
         recorded = {name: trace.count(name) for name in NAMES}
         if settings.get("TRACER_MAXDEPTH"):
-            if not 0 < recorded["fibonacci"] < int(kept["fibonacci"]) or trace.filtered_by_depth == 0 or trace.maximum_depth_seen > int(settings["TRACER_MAXDEPTH"]):
-                raise Failed(f"{recorded}, {trace.filtered_by_depth} filtered by depth, {trace.maximum_depth_seen} deep")
+            expect(0 < recorded["fibonacci"] < int(kept["fibonacci"]) and trace.filtered_by_depth != 0 and trace.maximum_depth_seen <= int(settings["TRACER_MAXDEPTH"]),
+                   f"{recorded}, {trace.filtered_by_depth} filtered by depth, {trace.maximum_depth_seen} deep")
             return
         wrong = [f"{name}: called {kept[name]} times, recorded {recorded[name]}" for name in NAMES if recorded[name] != int(kept[name])]
         # A call left by longjmp, or by an exception where the compiler does not say so (clang), has not returned.
@@ -299,8 +292,7 @@ def instrumented(compiler, *options, **settings):
         most = {"jumper": int(kept["jumper"]), **({"thrower": int(kept["thrower"])} if compiler == "clang++" else {})}
         if not left.keys() <= most.keys() or left.get("jumper") != most["jumper"]:
             wrong.append(f"left without returning: {left}, expected {most}")
-        if wrong:
-            raise Failed("; ".join(wrong))
+        expect(not wrong, "; ".join(wrong))
     return check
 
 
@@ -324,12 +316,11 @@ def an_instrumented_function_that_is_called_through_a_slot_counts_once(case):
         library = case.compile(compiler, "-O2", "-DLIBRARY", "-shared", "-fPIC", "-finstrument-functions", source=INSTRUMENTED_LIBRARY, name="libouter.so")
         program = case.compile(compiler, "-O2", "-finstrument-functions", "-Wl,--no-as-needed", library, source=INSTRUMENTED_LIBRARY, name=f"host_{compiler}")
         run, said = case.traced([program], None)
-        if said or run.status:
-            raise Failed(f"{said} {run}")
+        expect(not said and not run.status, f"{said} {run}")
         trace = case.traces()[-1]
         counts = {name: trace.count(name) for name in ("outer", "inner", "inlined", "last", "main")}
-        if counts != {"outer": 1000, "inner": 1000, "inlined": 1000, "last": 1000, "main": 1} or trace.unwound:
-            raise Failed(f"{compiler}: {counts}, {trace.unwound} left")
+        expect(counts == {"outer": 1000, "inner": 1000, "inlined": 1000, "last": 1000, "main": 1} and not trace.unwound,
+               f"{compiler}: {counts}, {trace.unwound} left")
 
 
 def names_are_found_by_build_id(case):
@@ -341,24 +332,19 @@ def names_are_found_by_build_id(case):
 
     def report(**more):
         done = subprocess.run([case.settings.tool, "report", path, "--json"], capture_output=True, text=True, env=case.environment(**more), timeout=harness.HANGS)
-        if done.returncode:
-            raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+        expect(not done.returncode, f"status {done.returncode}: {done.stderr[-400:]}")
         return {function["symbol"]: function["calls"] for function in json.loads(done.stdout)["functions"] if function["module"] == "counts"}, done.stderr
 
     whole, _ = report()
-    if "fibonacci" not in whole:
-        raise Failed(f"no fibonacci in {sorted(whole)}")
+    expect("fibonacci" in whole, f"no fibonacci in {sorted(whole)}")
     nowhere = {"XDG_CACHE_HOME": case.path("no-cache")}
-    if report(**nowhere) != (whole, ""):
-        raise Failed("the program's file gives other names than its plan")
+    expect(report(**nowhere) == (whole, ""), "the program's file gives other names than its plan")
     case.compile("g++", "-O2", "-DANOTHER")  # in its place
-    if report() != (whole, ""):
-        raise Failed("the plan is not asked when another program is in the place of the one that ran")
+    expect(report() == (whole, ""), "the plan is not asked when another program is in the place of the one that ran")
     found, said = report(**nowhere)
-    if sorted(found.values()) != sorted(whole.values()) or any(not name.startswith("0x") for name in found if name in whole and name != "main"):
-        raise Failed(f"without plan and file: {found}")
-    if said.count("are shown by address") != 1 or "counts" not in said:
-        raise Failed(f"nothing says so: {said}")
+    expect(sorted(found.values()) == sorted(whole.values()) and all(name.startswith("0x") for name in found if name in whole and name != "main"),
+           f"without plan and file: {found}")
+    expect(said.count("are shown by address") == 1 and "counts" in said, f"nothing says so: {said}")
 
 
 def a_plan_of_a_stripped_copy_hides_no_names(case):
@@ -372,12 +358,10 @@ def a_plan_of_a_stripped_copy_hides_no_names(case):
     for path, trace in ((program, case.path("r.trace")), (copy, case.path("copy.trace"))):
         done = subprocess.run([case.settings.tool, "record", "--force", "-o", trace, "--functions", "*", "--", path], capture_output=True, text=True, env=environment,
                               timeout=harness.HANGS)
-        if done.returncode:
-            raise Failed(done.stderr[-300:])
+        expect(not done.returncode, done.stderr[-300:])
     shown = subprocess.run([case.settings.tool, "report", case.path("r.trace"), "--json"], capture_output=True, text=True, env=environment)
     found = {function["symbol"] for function in json.loads(shown.stdout)["functions"] if function["module"] == "simple"}
-    if not {"inner", "outer", "main"} <= found:
-        raise Failed(f"after a copy's plan was made: {found}")
+    expect({"inner", "outer", "main"} <= found, f"after a copy's plan was made: {found}")
 
 
 def kinds_of_functions(compiler, *options):
@@ -385,8 +369,7 @@ def kinds_of_functions(compiler, *options):
         program = case.compile(compiler, "-w", *options, source=KINDS, name="kinds")
         case.plan(program)
         run, said = case.traced([program], "*!*")
-        if said:
-            raise Failed(said[0])
+        expect(not said, f"{said}")
         kept = dict(line.rsplit(None, 1) for line in run.stdout.decode().splitlines())
         trace, = case.traces()
 
@@ -395,11 +378,9 @@ def kinds_of_functions(compiler, *options):
         planned = json.loads(subprocess.run([case.settings.tool, "plan", program, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)
         refused = {function["name"].split(".")[0]: function["reason"] for function in planned["functions"] if function["tactic"] == "none"}
         wrong = [f"{name}: called {kept[name]} times, recorded {recorded(name)}" for name in KINDS_NAMES if name not in refused and recorded(name) != int(kept[name])]
-        if wrong:
-            raise Failed("; ".join(wrong))
+        expect(not wrong, "; ".join(wrong))
         left = sorted(refused.keys() & set(KINDS_NAMES))
-        if len(left) > 2:
-            raise Failed("refused: " + ", ".join(f"{name} ({refused[name]})" for name in left))
+        expect(len(left) <= 2, "refused: " + ", ".join(f"{name} ({refused[name]})" for name in left))
         return f"refused: {', '.join(left)}" if left else ""
     return check
 
@@ -409,14 +390,14 @@ def time_filter_and_depth_apply(case):
     case.plan(program)
     case.traced([program], "*", TRACER_MAXDEPTH="1")
     trace, = case.traces()
-    if trace.count("fibonacci") > 1 or not trace.filtered_by_depth:
-        raise Failed(f"depth 1: fibonacci {trace.count('fibonacci')} times, {trace.filtered_by_depth} filtered")
+    expect(trace.count("fibonacci") <= 1 and trace.filtered_by_depth,
+           f"depth 1: fibonacci {trace.count('fibonacci')} times, {trace.filtered_by_depth} filtered")
     case.patched(trace)
     case.traced([program], "*", TRACER_MINMS="1000000")
     trace, = case.traces()
     case.patched(trace)
-    if trace.count("leaf") or not trace.filtered_by_time:
-        raise Failed(f"a filter of 1,000 s: leaf {trace.count('leaf')} times, {trace.filtered_by_time} filtered")
+    expect(not trace.count("leaf") and trace.filtered_by_time,
+           f"a filter of 1,000 s: leaf {trace.count('leaf')} times, {trace.filtered_by_time} filtered")
 
 
 def only_what_is_chosen_is_patched(case):
@@ -427,8 +408,7 @@ def only_what_is_chosen_is_patched(case):
     trace, = case.traces()
     for name in NAMES:
         expected = int(kept[name]) if name in ("fibonacci", "even") else 0
-        if trace.count(name) != expected:
-            raise Failed(f"{name}: recorded {trace.count(name)} times, expected {expected}")
+        expect(trace.count(name) == expected, f"{name}: recorded {trace.count(name)} times, expected {expected}")
 
 
 def functions_go_by_their_addresses(*options):
@@ -450,8 +430,8 @@ def functions_go_by_their_addresses(*options):
                 trace, = case.traces()
                 shown = json.loads(subprocess.run([case.settings.tool, "report", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
                 calls = {function["symbol"]: function["calls"] for function in shown["functions"] if function["module"] == "simple"}
-                if tuple(calls.get(name, 0) for name in names) != expected:
-                    raise Failed(f"{glob} {more}, {'named' if is_named else 'stripped'}: {calls}, expected {dict(zip(names, expected))}")
+                expect(tuple(calls.get(name, 0) for name in names) == expected,
+                       f"{glob} {more}, {'named' if is_named else 'stripped'}: {calls}, expected {dict(zip(names, expected))}")
     return check
 
 
@@ -463,13 +443,12 @@ def a_call_through_a_slot_counts_once(case):
     program = case.path("near")
     done = subprocess.run(["g++", "-O1", "-x", "c++", "-", "-x", "none", library, "-Wl,-rpath," + os.path.dirname(library), "-o", program], input=main, text=True,
                           capture_output=True)
-    if done.returncode:
-        raise Failed(f"does not build: {done.stderr[-400:]}")
+    expect(not done.returncode, f"does not build: {done.stderr[-400:]}")
     case.plan(program)
     _, said = case.traced([program], "libfar.so!*")
     trace, = case.traces()
-    if said or (trace.count("far"), trace.count("twice"), trace.count("within")) != (30, 10, 10):
-        raise Failed(f"far {trace.count('far')} times, twice {trace.count('twice')}, within {trace.count('within')}; expected 30, 10 and 10; {said}")
+    expect(not said and (trace.count("far"), trace.count("twice"), trace.count("within")) == (30, 10, 10),
+           f"far {trace.count('far')} times, twice {trace.count('twice')}, within {trace.count('within')}; expected 30, 10 and 10; {said}")
     case.patched(trace)
 
 
@@ -520,8 +499,7 @@ def a_short_function_called_very_often_is_suppressed(case):
         traces.sort(key=lambda trace: trace.header["parent_pid"] in parents)
         calls = [{name: trace.count(name) for name in ("short_one", "seldom", "work")} for trace in traces]
         if keeps:
-            if calls != [{"short_one": 400000, "seldom": 1000, "work": 120000}, {**child, "work": 0}]:
-                raise Failed(f"TRACER_KEEPHOT=on: {calls}")
+            expect(calls == [{"short_one": 400000, "seldom": 1000, "work": 120000}, {**child, "work": 0}], f"TRACER_KEEPHOT=on: {calls}")
         # About 100,000 calls, and at most a chunk or two more; work is as often called, and long.
         elif not 50000 < calls[0].pop("short_one") < 300000 or calls != [{"seldom": 1000, "work": 120000}, {"short_one": 0, "seldom": 1000, "work": 0}]:
             raise Failed(f"{[trace.count('short_one') for trace in traces]} calls of short_one; {calls}")
@@ -531,12 +509,11 @@ def a_short_function_called_very_often_is_suppressed(case):
         path = traces[0].path
         suppressed = {function["name"] for function in json.loads(output("report", path, "--json"))["functions"] if function.get("left_out")}
         moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in json.loads(output("info", path, "--json"))["left_out"]]
-        if (suppressed, moments) != ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])):
-            raise Failed(f"suppressed: {suppressed}; {moments}")
+        expect((suppressed, moments) == ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])),
+               f"suppressed: {suppressed}; {moments}")
         for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function suppressed after many calls: --keep-hot"),
                                 (("replay", path, "--from", "99%"), "1 short function suppressed after many calls")):
-            if (line in output(*arguments)) == keeps:
-                raise Failed(f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
+            expect((line in output(*arguments)) != keeps, f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
 
 
 def small_leaves_are_excluded_on_request(case):
@@ -549,12 +526,11 @@ def small_leaves_are_excluded_on_request(case):
         trace, = case.traces()
         called = {name for name in ("of_little", "of_more", "to_another", "to_libc", "by_pointer") if trace.count(name)}
         expected = {name for name in sizes if name in ("of_little", "of_more") and sizes[name] >= least} | {"to_another", "to_libc", "by_pointer"}
-        if called != expected:
-            raise Failed(f"{least}: recorded {sorted(called)}, expected {sorted(expected)}; {sizes}")
+        expect(called == expected, f"{least}: recorded {sorted(called)}, expected {sorted(expected)}; {sizes}")
         case.patched(trace)
     done = subprocess.run([case.settings.tool, "record", "--min-size", "few", "--", "true"], capture_output=True, text=True)
-    if done.returncode != 2 or "give a whole number of bytes" not in done.stderr:
-        raise Failed(f"--min-size few: status {done.returncode}: {done.stderr[-300:]}")
+    expect(done.returncode == 2 and "give a whole number of bytes" in done.stderr,
+           f"--min-size few: status {done.returncode}: {done.stderr[-300:]}")
 
 
 def record_says_when_it_cannot_make_plans(case):
@@ -566,11 +542,10 @@ def record_says_when_it_cannot_make_plans(case):
         done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, *options, "--functions", "*", "--", program], capture_output=True, text=True,
                               env=case.environment(**variables), timeout=harness.HANGS)
         said = [line for line in done.stderr.splitlines() if "no plans are made, and functions without a plan are not recorded: plans are kept in the cache" in line]
-        if done.returncode or len(said) != (why is not None) or why and (why not in said[0] or not done.stderr.startswith(said[0])):
-            raise Failed(f"{variables} {options}: status {done.returncode}: {done.stderr[-400:]}")
+        expect(not done.returncode and len(said) == (why is not None) and (not why or why in said[0] and done.stderr.startswith(said[0])),
+               f"{variables} {options}: status {done.returncode}: {done.stderr[-400:]}")
         trace, = case.traces()
-        if (trace.count("fibonacci") > 0) != (why is None):
-            raise Failed(f"{variables} {options}: fibonacci {trace.count('fibonacci')} times")
+        expect((trace.count("fibonacci") > 0) == (why is None), f"{variables} {options}: fibonacci {trace.count('fibonacci')} times")
         os.unlink(path)
 
 
@@ -589,40 +564,36 @@ def a_folded_function_has_all_its_names_and_its_line(case):
     def output(*words):
         return subprocess.run([case.settings.tool, "report", trace.path, *words], capture_output=True, text=True, check=True).stdout
     row, = (function for function in json.loads(output("--json", "--lines"))["functions"] if "::get()" in function["name"])
-    if {row["name"], *row.get("aliases", [])} != {"A::get() const", "B::get() const"} or row["calls"] != 2 or row["line"] not in (2, 3):
-        raise Failed(f"JSON: {row}")
+    expect({row["name"], *row.get("aliases", [])} == {"A::get() const", "B::get() const"} and row["calls"] == 2 and row["line"] in (2, 3),
+           f"JSON: {row}")
     if f"{row['name']} +1 " not in output() or f":{row['line']}" not in output("--lines"):
         raise Failed(f"table: {output('--lines')}")
     alone = output(row["name"])
-    if f"also, folded by the linker: {row['aliases'][0]}" not in alone:
-        raise Failed(f"of one function: {alone[:400]}")
+    expect(f"also, folded by the linker: {row['aliases'][0]}" in alone, f"of one function: {alone[:400]}")
     planned = json.loads(subprocess.run([case.settings.tool, "plan", program, "--json", "--functions", "*get*"], capture_output=True, text=True, check=True,
                                         env=case.environment()).stdout)["functions"]
-    if len(planned) != 1 or {planned[0]["name"], *planned[0]["aliases"]} != {"A::get() const", "B::get() const"}:
-        raise Failed(f"plan --json: {planned}")
+    expect(len(planned) == 1 and {planned[0]["name"], *planned[0]["aliases"]} == {"A::get() const", "B::get() const"},
+           f"plan --json: {planned}")
 
 
 def record_makes_the_plans(case):
     program = case.compile("g++", "-O1")
     done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.directory.traces, "r.trace"), "--functions", "*", "--functions", "libstdc++.so.6!*", "--", program],
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
-    if done.returncode or "functions recorded" not in done.stderr:
-        raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+    expect(not done.returncode and "functions recorded" in done.stderr, f"status {done.returncode}: {done.stderr[-400:]}")
     trace, = case.traces()
     kept = dict(line.split() for line in done.stdout.splitlines())
-    if trace.count("fibonacci") != int(kept["fibonacci"]):
-        raise Failed(f"fibonacci {trace.count('fibonacci')} times")
+    expect(trace.count("fibonacci") == int(kept["fibonacci"]), f"fibonacci {trace.count('fibonacci')} times")
     info = json.loads(subprocess.run([case.settings.tool, "info", os.path.join(case.directory.traces, "r.trace"), "--json"], capture_output=True, text=True, check=True).stdout)
-    if not any("functions recorded" in text for text in info["flags"]):
-        raise Failed(f"info says nothing of it: {info['flags']}")
+    expect(any("functions recorded" in text for text in info["flags"]), f"info says nothing of it: {info['flags']}")
 
 
 def record_says_nothing_of_its_own_libraries(case):
     """libtracer-labels.so is preloaded as well, has no functions, and so no plan that anybody could make."""
     done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.directory.traces, "r.trace"), "--functions", "*!*", "--", "/bin/true"],
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
-    if done.returncode or "functions recorded" not in done.stderr or "libtracer" in done.stderr:
-        raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+    expect(not done.returncode and "functions recorded" in done.stderr and "libtracer" not in done.stderr,
+           f"status {done.returncode}: {done.stderr[-400:]}")
 
 
 def calls_from_very_many_places_have_their_durations(case):
@@ -648,16 +619,15 @@ def calls_from_very_many_places_have_their_durations(case):
             done = subprocess.run([case.settings.tool, "record", "--force", "-o", os.path.join(case.directory.traces, "r.trace"), "--keep-hot", "--functions", "*", *options, "--",
                                    program], capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
             status, out, said = done.returncode, done.stdout, done.stderr
-        if status or out != f"{groups * each * rounds}\n" or "without their duration" in said:
-            raise Failed(f"status {status}, {out[:80]!r}: {said[-400:]}")
+        expect(not status and out == f"{groups * each * rounds}\n" and "without their duration" not in said,
+               f"status {status}, {out[:80]!r}: {said[-400:]}")
         trace, = case.traces()
-        if trace.count("leaf") != groups * each * rounds:
-            raise Failed(f"leaf called {trace.count('leaf')} times")
+        expect(trace.count("leaf") == groups * each * rounds, f"leaf called {trace.count('leaf')} times")
         rows = json.loads(subprocess.run([case.settings.tool, "callers", trace.path, "leaf", "--json"],
                                          capture_output=True, text=True, check=True, timeout=harness.HANGS, env=case.environment()).stdout)
         named = json.dumps(rows)
-        if any(f'"group{group}"' not in named for group in range(groups)):  # an entry without a length has no caller of its own
-            raise Failed(f"callers of leaf: {named[:400]}")
+        expect(all(f'"group{group}"' in named for group in range(groups)),  # an entry without a length has no caller of its own
+               f"callers of leaf: {named[:400]}")
 
 
 SCARCE = r"""
@@ -727,13 +697,12 @@ def where_space_is_scarce(left, has_space, further=0):
         if bare.status == 77:
             raise Skipped("here a library cannot be put into a hole: " + bare.stdout.decode().strip())
         run, said = case.traced(argv, "libscarce.so!*")
-        if run.stdout != b"338350\n":
-            raise Failed(f"said {run.stdout}")
-        if has_space and said or not has_space and (len(said) != 1 or "no free address space for stubs near it" not in said[0]):
-            raise Failed(f"lines: {said}")
+        expect(run.stdout == b"338350\n", f"said {run.stdout}")
+        expect((not has_space or not said) and (has_space or len(said) == 1 and "no free address space for stubs near it" in said[0]),
+               f"lines: {said}")
         trace, = case.traces()
-        if (trace.count("square"), trace.count("sum")) != ((100, 1) if has_space else (0, 0)):
-            raise Failed(f"recorded: sum {trace.count('sum')} times, square {trace.count('square')} times")
+        expect((trace.count("square"), trace.count("sum")) == ((100, 1) if has_space else (0, 0)),
+               f"recorded: sum {trace.count('sum')} times, square {trace.count('square')} times")
     return check
 
 
@@ -768,8 +737,7 @@ def the_heap_has_space(case):
     case.plan(program)
     run, _ = case.traced([program], "*")
     counts = sorted((trace.count("many0"), trace.count("many59999")) for trace in case.traces())
-    if run.stdout != b"1024, 0 59999\n" or counts != [(0, 0), (1, 1)]:
-        raise Failed(f"{run.stdout}, {counts}")
+    expect(run.stdout == b"1024, 0 59999\n" and counts == [(0, 0), (1, 1)], f"{run.stdout}, {counts}")
 
 
 CHOSEN = """
@@ -804,12 +772,10 @@ def a_resolver_is_recorded_when_the_loader_calls_it(case):
     program = case.compile(compiler, "-O2", "-fPIE", "-pie", "-Wl,-z,lazy", "-Wl,-rpath," + os.path.dirname(library), "-Wl,--no-as-needed", library, "-ldl", source=CHOOSING, name="choosing")
     case.plan(program)
     run, said = case.traced([program, late], "libchosen.so!*")
-    if said or run.stdout != b"40 41 40, asked 2 times\n":
-        raise Failed(f"lines {said}, output {run.stdout}")
+    expect(not said and run.stdout == b"40 41 40, asked 2 times\n", f"lines {said}, output {run.stdout}")
     trace, = case.traces()
     counts = {name: trace.count(name) for name in ("choose", "chosen.resolver", "twice")}
-    if counts != {"choose": 3, "chosen.resolver": 0, "twice": 3}:
-        raise Failed(f"recorded {counts}")
+    expect(counts == {"choose": 3, "chosen.resolver": 0, "twice": 3}, f"recorded {counts}")
 
 
 def a_glob_that_means_nothing_is_said(case):
@@ -819,8 +785,8 @@ def a_glob_that_means_nothing_is_said(case):
                        ("libc.so.6!strchr", "strchr is an IFUNC")):
         done = subprocess.run([case.settings.tool, "record", "--force", "-o", case.path("r.trace"), "--functions", glob, "--", program], capture_output=True, text=True,
                               env=case.environment(), timeout=harness.HANGS)
-        if done.returncode or sum(line in said for said in done.stderr.splitlines()) != 1 or "sum " not in done.stdout:
-            raise Failed(f"{glob}: status {done.returncode}: {done.stderr[-400:]}")
+        expect(not done.returncode and sum(line in said for said in done.stderr.splitlines()) == 1 and "sum " in done.stdout,
+               f"{glob}: status {done.returncode}: {done.stderr[-400:]}")
         os.unlink(case.path("r.trace"))
 
 
@@ -828,8 +794,7 @@ def a_glob_of_many_says_nothing_of_resolvers(case):
     program = case.compile("g++", "-O1")
     done = subprocess.run([case.settings.tool, "record", "-o", case.path("r.trace"), "--functions", "libc.so.6!str*", "--", program], capture_output=True, text=True,
                           env=case.environment(), timeout=harness.HANGS)
-    if done.returncode or "the loader chooses" in done.stderr:
-        raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+    expect(not done.returncode and "the loader chooses" not in done.stderr, f"status {done.returncode}: {done.stderr[-400:]}")
 
 
 def a_plan_that_does_not_fit_is_refused(case):
@@ -850,15 +815,13 @@ def a_plan_that_does_not_fit_is_refused(case):
     os.chmod(changed, 0o755)
     environment = harness.traced_environment(case.settings, case.environment(TRACER_FUNCTIONS="*"), case.directory)
     run = harness.execute([changed], case.directory.fresh(), environment)  # it may well die of its changed instruction
-    if b"its code differs from its plan" not in run.stderr:
-        raise Failed(f"changed code: nothing is said: {run.stderr[-300:]}")
+    expect(b"its code differs from its plan" in run.stderr, f"changed code: nothing is said: {run.stderr[-300:]}")
     identity = next(line.split()[-1] for line in subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout.splitlines() if "Build ID" in line)
     path = os.path.join(folder, identity + ".plan")
     with open(path, "rb") as file:
         plan = file.read()
     functions, names = (int.from_bytes(plan[at:at + 4], "little") for at in (108, 124))  # plan_layout.h
-    if not 160 <= functions < names < len(plan) - 8:
-        raise Failed("the layout of plans has changed, and this test has not")
+    expect(160 <= functions < names < len(plan) - 8, "the layout of plans has changed, and this test has not")
 
     def with_byte(at, value=None):
         return plan[:at] + bytes([plan[at] ^ 1 if value is None else value]) + plan[at + 1:]
@@ -891,12 +854,11 @@ def a_plan_that_does_not_fit_is_refused(case):
         for glob in globs:
             write(content, mode)
             _, said = case.traced([program], glob)
-            if len(said) != (1 if line else 0) or line and line not in said[0]:
-                raise Failed(f"{what}, {glob}: said {said}")
+            expect(len(said) == (1 if line else 0) and (not line or line in said[0]), f"{what}, {glob}: said {said}")
             write(plan, 0o600)  # whoever reads the trace has names from it
             trace, = case.traces()
-            if bool(trace.count("fibonacci")) != (line is None):
-                raise Failed(f"{what}, {glob}: fibonacci was {'recorded' if line else 'not recorded'}")
+            expect(bool(trace.count("fibonacci")) == (line is None),
+                   f"{what}, {glob}: fibonacci was {'recorded' if line else 'not recorded'}")
     os.unlink(path)
 
 
@@ -920,12 +882,10 @@ def every_function_of(argv):
         harness.plan(case.settings, "/usr/bin/sort", folder)
         case.traced([program, *argv[1:]], "*!*", status=5 if argv[0] == "bash" else 0)
         traces, faults = harness.check_traces(case.settings, case.directory)
-        if faults:
-            raise Failed("\n".join(faults))
+        expect(not faults, "\n".join(faults))
         inside = sum(count for trace in traces for (_, module), count in trace.counts_by_name_and_module().items()
                      if module == os.path.basename(os.path.realpath(program)))
-        if not inside:
-            raise Failed("none of its own functions was recorded")
+        expect(inside, "none of its own functions was recorded")
         return f"{sum(sum(t.counts_by_name_and_module().values()) for t in traces):,} calls"
     return check
 
@@ -956,13 +916,11 @@ def callbacks_of_generated_code_are_recorded(case):
     case.traced([program, "--max-semi-space-size=1", "-e", NODE], "*")
     # Tens of millions of calls, of which the decoder would make a tree of 5 GB.
     traces, faults = harness.check_traces(case.settings, case.directory, walk=False)
-    if faults:
-        raise Failed("\n".join(faults))
+    expect(not faults, "\n".join(faults))
     called = sum(function["calls"] for trace in traces for function in harness.report(case.settings, trace.path)["functions"] if "GetCPUInfo" in function["name"])
     if called < 300 and not names_its_own_functions(program):
         return f"the callbacks of this node have no names; {sum(harness.report(case.settings, trace.path)['calls'] for trace in traces)} calls"
-    if called < 300:
-        raise Failed(f"node::os::GetCPUInfo was recorded {called} times, at least 300 expected")
+    expect(called >= 300, f"node::os::GetCPUInfo was recorded {called} times, at least 300 expected")
     return f"{called} calls of a callback"
 
 

@@ -5,7 +5,7 @@ import subprocess
 
 import harness
 import tracefile
-from harness import Failed
+from harness import expect
 
 
 class Handover:
@@ -21,18 +21,15 @@ class Handover:
             done = subprocess.run([settings.tool, "record", "--quiet", "-o", os.path.join(directory.traces, "%p.trace"), *self.command],
                                   env=harness.passed_on(os.environ), timeout=120,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
-            if done.returncode:
-                raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+            expect(not done.returncode, f"status {done.returncode}: {done.stderr[-400:]}")
             traces = tracefile.read_all(directory.traces)
             believers = [os.path.basename(t.text(1).decode()) for t in traces if "exec" in t.phases]
-            if believers != self.believers:
-                raise Failed(f"{believers} of {[t.program for t in traces]} have the moment of exec")
+            expect(believers == self.believers, f"{believers} of {[t.program for t in traces]} have the moment of exec")
             for trace in traces:
                 if "exec" not in trace.phases:
                     continue
                 moment, began = trace.phases["exec"][1], trace.header["first_monotonic_ns"]
-                if not began - 60_000_000_000 < moment < began:
-                    raise Failed(f"exec {began - moment} ns before the agent")
+                expect(began - 60_000_000_000 < moment < began, f"exec {began - moment} ns before the agent")
         finally:
             directory.done()
 

@@ -55,6 +55,11 @@ class Skipped(Exception):
     pass
 
 
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
 @dataclass
 class Run:
     status: int  # negative: the signal

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 
 import harness
-from harness import Failed, Skipped
+from harness import Failed, Skipped, expect
 
 WALK_BELOW = 2 << 20  # bytes: bigger traces are checked for structure and by the tool, not event by event in Python
 
@@ -68,11 +68,9 @@ class Program:
     def compare(self, settings, directory):
         environment = harness.passed_on(os.environ)
         bare, bare_files = self.once(directory, environment)
-        if bare.status != self.status:
-            raise Failed(f"bare: {harness.describe(bare.status)}, expected {harness.describe(self.status)}\n"
-                         + (bare.stdout[-300:] + bare.stderr[-600:]).decode(errors="replace"))
-        if len(bare_files) != len(self.results):
-            raise Failed(f"bare: produced {sorted(bare_files)} of {sorted(self.results)}")
+        expect(bare.status == self.status,
+               f"bare: {harness.describe(bare.status)}, expected {harness.describe(self.status)}\n" + (bare.stdout[-300:] + bare.stderr[-600:]).decode(errors="replace"))
+        expect(len(bare_files) == len(self.results), f"bare: produced {sorted(bare_files)} of {sorted(self.results)}")
         if settings.bare_only:
             return
         traced, traced_files = self.once(directory, harness.traced_environment(settings, environment, directory))
@@ -85,8 +83,7 @@ class Program:
             if not faults:
                 break
         faults += self.check_traces(settings, directory, stopped)
-        if faults:
-            raise Failed("\n".join(faults))
+        expect(not faults, "\n".join(faults))
 
     def differences(self, bare, traced):
         return harness.same(bare[0], traced[0], self.normalise) + [
@@ -337,8 +334,7 @@ class RubyExtension(Program):
         if not os.path.exists(library):
             done = subprocess.run(["gcc", "-x", "c", "-", "-O2", "-w", "-shared", "-fPIC", "-o", library] + ["-I" + h for h in self.headers],
                                   input=RUBY_EXTENSION, capture_output=True, text=True)
-            if done.returncode:
-                raise Failed(f"the extension does not build: {done.stderr[:600]}")
+            expect(not done.returncode, f"the extension does not build: {done.stderr[:600]}")
         self.argv = ["ruby", "-I", directory.path, "main.rb"]
         self.files = {"main.rb": RUBY.replace("./held", library)}
         return super().once(directory, environment)
@@ -458,24 +454,20 @@ class GdbTest:
                              "-ex", "continue", program])
         expected = ["walk_inner", "walk_middle", "walk_outer", "main"]
         stack = output.split("Breakpoint 1, ")[-1].split("END")[0]
-        if self.own(stack) != expected:
-            raise Failed(f"frames {self.own(stack)}, expected {expected}\n{output[-1500:]}")
-        if "exited normally" not in output:
-            raise Failed(f"the program did not go on after `finish` and `continue`\n{output[-1500:]}")
+        expect(self.own(stack) == expected, f"frames {self.own(stack)}, expected {expected}\n{output[-1500:]}")
+        expect("exited normally" in output, f"the program did not go on after `finish` and `continue`\n{output[-1500:]}")
 
     def through_libc(self, settings, directory, program):
         output = self.gdb(settings, directory, ["-ex", "set startup-with-shell off"] + self.preload(settings, directory)
                           + ["-ex", "break compare", "-ex", "run", "-ex", "bt", program])
         stack = output.split("Breakpoint 1, ")[-1]
-        if self.own(stack) != ["compare", "main"]:
-            raise Failed(f"frames {self.own(stack)}, expected compare … main\n{output[-1500:]}")
+        expect(self.own(stack) == ["compare", "main"], f"frames {self.own(stack)}, expected compare … main\n{output[-1500:]}")
 
     @staticmethod
     def attached(child, look):
         """Returns what `look` returns while the program waits in read; afterwards the program must go on undisturbed."""
         try:
-            if child.stdout.readline() != b"waiting\n":
-                raise Failed("the program did not start")
+            expect(child.stdout.readline() == b"waiting\n", "the program did not start")
             # Until it sleeps, it may not be inside read yet.
             while pathlib.Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
                 time.sleep(0.001)
@@ -488,8 +480,7 @@ class GdbTest:
             if child.poll() is None:
                 child.kill()
                 child.wait()
-        if status or rest != b"went on 300\n":
-            raise Failed(f"after detaching: {harness.describe(status)}, {rest!r}")
+        expect(not status and rest == b"went on 300\n", f"after detaching: {harness.describe(status)}, {rest!r}")
         return seen
 
     def attach(self, settings, directory, program):
@@ -504,8 +495,8 @@ class GdbTest:
                                  cwd=os.path.join(directory.path, "cwd"), preexec_fn=harness.attachable)
         output = self.attached(child, lambda: self.gdb(settings, directory, ["-p", str(child.pid), "-ex", "bt", "-ex", "detach"]))
         own = [f for f in self.frames(output) if f.startswith("attached_") or f == "main"]
-        if own != ["attached_wait", "attached_outer", "main"]:
-            raise Failed(f"frames {own}, expected attached_wait, attached_outer, main\n{output[-1500:]}")
+        expect(own == ["attached_wait", "attached_outer", "main"],
+               f"frames {own}, expected attached_wait, attached_outer, main\n{output[-1500:]}")
 
     def hours_pass(self, settings, directory, program):
         """An open call, and its thread's base of time moved 2^43 ticks back: as if the program had slept for an hour. The
@@ -537,8 +528,7 @@ class GdbTest:
         with open(path, "w") as file:
             file.write(script)
         try:
-            if child.stdout.readline() != b"waiting\n":
-                raise Failed("the program did not start")
+            expect(child.stdout.readline() == b"waiting\n", "the program did not start")
             output = self.gdb(settings, directory, ["-p", str(child.pid), "-x", path, "-ex", "detach"])
             child.stdin.write(b"x")
             child.stdin.close()
@@ -548,22 +538,16 @@ class GdbTest:
             if child.poll() is None:
                 child.kill()
                 child.wait()
-        if "moved" not in output:
-            raise Failed(f"gdb did not move the base\n{output[-1500:]}")
-        if status or rest != b"went on 300\n":
-            raise Failed(f"afterwards: {harness.describe(status)}, {rest!r}")
+        expect("moved" in output, f"gdb did not move the base\n{output[-1500:]}")
+        expect(not status and rest == b"went on 300\n", f"afterwards: {harness.describe(status)}, {rest!r}")
         traces, faults = harness.check_traces(settings, directory)
-        if faults or len(traces) != 1:
-            raise Failed(f"{len(traces)} traces: {faults[:3]}")
+        expect(not faults and len(traces) == 1, f"{len(traces)} traces: {faults[:3]}")
         calls, still_open = traces[0].count("attached_step"), traces[0].count("attached_wait", traces[0].open)
-        if calls != 300 or still_open:
-            raise Failed(f"{calls} calls of attached_step, {still_open} of attached_wait still open")
+        expect(calls == 300 and not still_open, f"{calls} calls of attached_step, {still_open} of attached_wait still open")
         dump = subprocess.run([settings.tool, "dump", traces[0].path], capture_output=True, text=True, timeout=120).stdout
-        if not re.search(r" base *\n.* exit +read ", dump):
-            raise Failed("no base was set before the first return")
+        expect(re.search(r" base *\n.* exit +read ", dump), "no base was set before the first return")
         spent = {f["name"]: f for f in harness.report(settings, traces[0].path)["functions"]}["attached_wait"]
-        if not 0 < spent["total_ns"] < 600e9:
-            raise Failed(f"attached_wait took {spent['total_ns']} ns: the times before and after do not meet")
+        expect(0 < spent["total_ns"] < 600e9, f"attached_wait took {spent['total_ns']} ns: the times before and after do not meet")
 
     def open_calls(self, settings, directory, program):
         """scripts/gdb-frames.py: the open calls of a live process, the same ones in its core file, and one on another stack."""
@@ -586,8 +570,7 @@ class GdbTest:
         for what, output, expected in (("live", live, inside), ("core file", dead, inside),
                                        ("other stack", apart, [("#0", "gen_main", "main"), ("-", "gen_body", "body")])):
             calls = re.findall(r"^  (#\d+|-)  (?:__GI_|__libc_)?_*(\w+), called from (\w+)", output, re.M)
-            if calls != expected:
-                raise Failed(f"{what}: {calls}, expected {expected}\n{output[-1500:]}")
+            expect(calls == expected, f"{what}: {calls}, expected {expected}\n{output[-1500:]}")
 
     def full_chunk(self, settings, directory, program):
         """Returns fill a chunk while calls that it has are open: each is known from then on to be in an earlier one. An offset in the old one
@@ -604,10 +587,8 @@ class GdbTest:
         for known in looks:
             back = [int(words) for words in re.findall(r"its enter (-?\d+) words back", known)]
             full += known.count("in an earlier chunk")
-            if back != sorted(back) or back and not 0 < back[0] <= back[-1] <= 1 << 16:
-                raise Failed(f"frames that are in no chunk\n{known}")
-        if len(looks) < 150 or not full:
-            raise Failed(f"{len(looks)} looks, {full} frames of a full chunk\n{output[-1500:]}")
+            expect(back == sorted(back) and (not back or 0 < back[0] <= back[-1] <= 1 << 16), f"frames that are in no chunk\n{known}")
+        expect(len(looks) >= 150 and full, f"{len(looks)} looks, {full} frames of a full chunk\n{output[-1500:]}")
 
     def attach_again_and_again(self, settings, directory, program):
         """Four threads run; gdb attaches and detaches twenty times, or until it has found a recorded call: whole stacks each time, and nothing
@@ -622,8 +603,7 @@ class GdbTest:
         child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env=environment, cwd=os.path.join(directory.path, "cwd"), preexec_fn=harness.attachable)
         try:
-            if child.stdout.readline() != b"running\n":
-                raise Failed("the program did not start")
+            expect(child.stdout.readline() == b"running\n", "the program did not start")
             once = ["-ex", f"attach {child.pid}", "-ex", "thread apply all bt", "-ex", "detach", "-ex", "echo END\\n"]
             output, sessions = "", 0
             while sessions < 10 and "tireless_outer" not in output: # a stop finds the threads anywhere
@@ -637,28 +617,24 @@ class GdbTest:
             if child.poll() is None:
                 child.kill()
                 child.wait()
-        if status or rest != b"went on\n" or errors:
-            raise Failed(f"after detaching: {harness.describe(status)}, {rest!r}, {errors!r}")
+        expect(not status and rest == b"went on\n" and not errors, f"after detaching: {harness.describe(status)}, {rest!r}, {errors!r}")
         looks = output.split("END\n")[:-1]
-        if len(looks) != 20 * sessions:
-            raise Failed(f"{len(looks)} looks\n{output[-1500:]}")
+        expect(len(looks) == 20 * sessions, f"{len(looks)} looks\n{output[-1500:]}")
         inside = 0
         for look in looks:
             stacks = re.split(r"^Thread \d+ ", look, flags=re.M)[1:]
-            if not 5 <= len(stacks) <= 9: # each of the four may have a task that opens the trace for it
-                raise Failed(f"{len(stacks)} threads\n{look[-1500:]}")
+            expect(5 <= len(stacks) <= 9,  # each of the four may have a task that opens the trace for it
+                   f"{len(stacks)} threads\n{look[-1500:]}")
             for stack in stacks:
                 frames = [f.split("@")[0] for f in self.frames(stack)]
                 if re.search(r"^#\d+ .*(\btracer_s\w+|\btracer_run_apart|\$e\w+) \(", stack, re.M):
                     continue # in the agent's own slow path, which has no unwind tables: docs/reference/compatibility.md
                 inside += "tireless_outer" in frames
-                if "main" not in frames and "work" not in frames or "corrupt" in stack or "previous frame" in stack:
-                    raise Failed(f"a stack that is not whole:\n{stack}")
+                expect(("main" in frames or "work" in frames) and "corrupt" not in stack and "previous frame" not in stack,
+                       f"a stack that is not whole:\n{stack}")
                 ours = [f for f in frames if f in ("middle", "tireless_outer", "work")]
-                if "middle" in ours and ours != ["middle", "tireless_outer", "work"]:
-                    raise Failed(f"frames are missing:\n{stack}")
-        if not inside:
-            raise Failed("no look found a thread inside a traced call")
+                expect("middle" not in ours or ours == ["middle", "tireless_outer", "work"], f"frames are missing:\n{stack}")
+        expect(inside, "no look found a thread inside a traced call")
 
 
 def tests():

@@ -10,7 +10,7 @@ import subprocess
 
 import harness
 import tracefile
-from harness import Failed
+from harness import Failed, expect
 
 # Says "ready" when it, or what it has become, is recorded; ends when its standard input does.
 WAITS = ["/bin/sh", "-c", "echo ready; read line; exit 7"]
@@ -35,8 +35,7 @@ class Runs:
     def tool(self, *arguments, status=0, **options):
         done = subprocess.run([self.settings.tool, *arguments], cwd=self.folder, env=harness.passed_on(os.environ), capture_output=True,
                               text=True, timeout=harness.HANGS, stdin=options.pop("stdin", subprocess.DEVNULL), **options)
-        if done.returncode != status:
-            raise Failed(f"tracer {' '.join(arguments)}: status {done.returncode}: {done.stderr[-400:]}")
+        expect(done.returncode == status, f"tracer {' '.join(arguments)}: status {done.returncode}: {done.stderr[-400:]}")
         return done
 
     def record(self, *arguments, status=0):
@@ -50,8 +49,7 @@ class Runs:
 
     def only(self, ending=""):
         names = self.there()
-        if len(names) != 1 or not names[0].endswith(ending):
-            raise Failed(f"not one thing: {names}")
+        expect(len(names) == 1 and names[0].endswith(ending), f"not one thing: {names}")
         return names[0]
 
     def decoded(self, name):
@@ -66,11 +64,6 @@ class Runs:
         if running.stdout.readline() != b"ready\n":
             raise Failed(f"not ready: {running.stderr.read()[-300:]}")
         return running
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failed(what)
 
 
 def one_process_leaves_one_file(test):
@@ -189,8 +182,7 @@ def a_killed_recorder_leaves_a_run_that_can_be_read(test):
     handle = os.pidfd_open(pid)
     before = test.json("report", name)
     running.stdin.close()
-    if not select.select([handle], [], [], harness.HANGS)[0]:
-        raise Failed("the program does not end")
+    expect(select.select([handle], [], [], harness.HANGS)[0], "the program does not end")
     os.close(handle)
     after = test.json("report", name)
     expect(before["calls"] < after["calls"] == test.decoded(name), f"{before['calls']}, {after['calls']} calls")

@@ -14,7 +14,7 @@ from typing import Callable
 import build
 import harness
 import tracefile
-from harness import Failed, Skipped
+from harness import Failed, Skipped, expect
 
 MAGIC, VERSION, MOST_BYTES, MOST_MODULES = int.from_bytes(b"scanfile", "little"), 1, 262144, 1024
 LAZY, SEARCHED, REMEMBERED = 1, 2, 4  # flags of a module's details
@@ -52,18 +52,17 @@ class CacheFile:
         with open(path, "rb") as file:
             data = file.read()
         magic, version, size, self.agent, count, self.generation, _, total = struct.unpack_from("<QII24sIIQQ", data)
-        if (magic, version, size, total) != (MAGIC, VERSION, len(data), checksum(data[:56])) or len(data) > MOST_BYTES or count > MOST_MODULES:
-            raise Failed(f"not a cache: {data[:64].hex()} of {len(data)} bytes")
+        expect((magic, version, size, total) == (MAGIC, VERSION, len(data), checksum(data[:56])) and len(data) <= MOST_BYTES and count <= MOST_MODULES,
+               f"not a cache: {data[:64].hex()} of {len(data)} bytes")
         self.rows = []
         for n in range(count):
             raw = data[64 + 64 * n:128 + 64 * n]
             identity, layout, low, slots, offset, generation, _, _ = struct.unpack("<24sQQIIIIQ", raw)
             row = Row(identity, layout, low, slots, generation, data[offset:offset + (slots + 63) // 64 * 8] if offset else b"")
-            if row.packed(offset) != raw:
-                raise Failed(f"row {n} of {count} is not whole")
+            expect(row.packed(offset) == raw, f"row {n} of {count} is not whole")
             self.rows.append(row)
-        if [row.identity[:8][::-1] for row in self.rows] != sorted(row.identity[:8][::-1] for row in self.rows):
-            raise Failed("the rows are not in order")
+        expect([row.identity[:8][::-1] for row in self.rows] == sorted(row.identity[:8][::-1] for row in self.rows),
+               "the rows are not in order")
 
     def packed(self):
         rows, bits, offset = b"", b"", 64 + 64 * len(self.rows)
@@ -96,11 +95,10 @@ class Ground:
         """(calls, modules that were searched, modules that were remembered) of the first process."""
         self.forget_traces()
         run = harness.execute(argv or self.program, self.directory.fresh(), self.environment(**variables))
-        if run.status or run.stderr or run.stdout != b"the same whoever has searched\n":
-            raise Failed(f"{harness.describe(run.status)}: {(run.stdout + run.stderr)[-500:]}")
+        expect(not run.status and not run.stderr and run.stdout == b"the same whoever has searched\n",
+               f"{harness.describe(run.status)}: {(run.stdout + run.stderr)[-500:]}")
         traces = tracefile.read_all(self.directory.traces, lambda path: False)
-        if len(traces) != 1 or traces[0].anomalies:
-            raise Failed(f"{len(traces)} traces: {[trace.anomalies[:3] for trace in traces]}")
+        expect(len(traces) == 1 and not traces[0].anomalies, f"{len(traces)} traces: {[trace.anomalies[:3] for trace in traces]}")
         trace = traces[0]
         def modules(flag):
             return {os.path.basename(trace.modules[n].path) for n, detail in trace.details.items() if detail.flags & flag}
@@ -118,27 +116,24 @@ class Ground:
     def expect_searched(self, calls, *result):
         """As without anything remembered."""
         found, searched, remembered = result
-        if not self.own <= searched or remembered:
-            raise Failed(f"searched {sorted(searched)}, remembered {sorted(remembered)}")
+        expect(self.own <= searched and not remembered, f"searched {sorted(searched)}, remembered {sorted(remembered)}")
         self.expect_calls(calls, found)
 
     def expect_remembered(self, calls, *result):
         found, searched, remembered = result
-        if not self.own <= remembered or searched & remembered:
-            raise Failed(f"searched {sorted(searched)}, remembered {sorted(remembered)}")
+        expect(self.own <= remembered and not searched & remembered, f"searched {sorted(searched)}, remembered {sorted(remembered)}")
         self.expect_calls(calls, found)
 
     def expect_calls(self, calls, found):
         different = [key for key in calls.keys() | found.keys() if calls.get(key) != found.get(key)]
-        if different:
-            raise Failed(f"other calls: {[(key, calls.get(key), found.get(key)) for key in different[:5]]}")
+        expect(not different, f"other calls: {[(key, calls.get(key), found.get(key)) for key in different[:5]]}")
 
     def alone(self):
         """The calls with nothing remembered."""
         calls, searched, remembered = self.run(TRACER_CACHE="off")
         self.expect_searched(calls, calls, searched, remembered)
-        if not any(name == "called" and count == 5 for (name, _), count in calls.items()):
-            raise Failed(f"the program's own calls are not among them: {calls}")
+        expect(any(name == "called" and count == 5 for (name, _), count in calls.items()),
+               f"the program's own calls are not among them: {calls}")
         return calls
 
     def look(self):
@@ -158,8 +153,7 @@ class Ground:
 
 def the_same_calls_cold_and_warm(ground):
     calls = ground.alone()
-    if ground.look():
-        raise Failed("TRACER_CACHE=off left a file")
+    expect(not ground.look(), "TRACER_CACHE=off left a file")
     before = os.umask(0o077)
     os.umask(0)
     try:
@@ -167,15 +161,13 @@ def the_same_calls_cold_and_warm(ground):
     finally:
         os.umask(before)
     modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (ground.folder, ground.file)]
-    if modes != [0o700, 0o600] or sorted(os.listdir(ground.folder)) != [os.path.basename(ground.file)]:
-        raise Failed(f"{[oct(mode) for mode in modes]}, {os.listdir(ground.folder)}")
+    expect(modes == [0o700, 0o600] and sorted(os.listdir(ground.folder)) == [os.path.basename(ground.file)],
+           f"{[oct(mode) for mode in modes]}, {os.listdir(ground.folder)}")
     first = CacheFile(ground.file)
-    if len(first.rows) < 3 or sum(bool(row.bits) for row in first.rows) < 2:
-        raise Failed(f"{len(first.rows)} modules")
+    expect(len(first.rows) >= 3 and sum(bool(row.bits) for row in first.rows) >= 2, f"{len(first.rows)} modules")
     was = ground.look()
     ground.expect_remembered(calls, *ground.run())
-    if ground.look() != was:
-        raise Failed("the file was written again")
+    expect(ground.look() == was, "the file was written again")
 
 
 def by_the_home_folder(ground):
@@ -183,16 +175,14 @@ def by_the_home_folder(ground):
     home = os.path.join(ground.directory.path, "home")
     os.mkdir(home, 0o700)
     ground.expect_searched(calls, *ground.run(XDG_CACHE_HOME=None, HOME=home))
-    if os.listdir(home):
-        raise Failed(f"made in a home without a folder of caches: {os.listdir(home)}")
+    expect(not os.listdir(home), f"made in a home without a folder of caches: {os.listdir(home)}")
     os.mkdir(os.path.join(home, ".cache"), 0o700)
     for variables in ({"XDG_CACHE_HOME": None}, {"XDG_CACHE_HOME": "relative"}):
         ground.run(HOME=home, **variables)
         ground.expect_remembered(calls, *ground.run(HOME=home, **variables))
         shutil.rmtree(os.path.join(home, ".cache/tracer"))
     ground.expect_searched(calls, *ground.run(XDG_CACHE_HOME=None, HOME=None))
-    if ground.look():
-        raise Failed(f"found {ground.look()}")
+    expect(not ground.look(), f"found {ground.look()}")
 
 
 def an_executable_without_build_id_by_its_file(ground):
@@ -208,24 +198,20 @@ def an_executable_without_build_id_by_its_file(ground):
         young = time.time() - os.stat(path).st_ctime < 1
         _, _, remembered = ground.run(argv)
         if name in remembered:
-            if young:
-                raise Failed("remembered within a second of its last change")
+            expect(not young, "remembered within a second of its last change")
             break
     now, searched, remembered = ground.run(argv)
-    if name not in remembered:
-        raise Failed("forgotten")
+    expect(name in remembered, "forgotten")
     ground.expect_calls(calls, now)
     if not harness.EMULATOR:  # started by the loader, which is /proc/self/exe then
         loader = re.search(r"interpreter: ([^]]+)", subprocess.run(["readelf", "-lW", path], capture_output=True, text=True).stdout)[1]
         names = {name, os.path.basename(os.path.realpath(loader)), os.path.basename(loader)}
         for _ in range(2):
             found, searched, remembered = ground.run([loader, *argv])
-            if not searched & names or remembered & names:
-                raise Failed(f"{loader} {name}: searched {searched}, remembered {remembered}")
+            expect(searched & names and not remembered & names, f"{loader} {name}: searched {searched}, remembered {remembered}")
     os.utime(path)
     _, searched, remembered = ground.run(argv)
-    if name not in searched:
-        raise Failed("remembered, though the file has changed")
+    expect(name in searched, "remembered, though the file has changed")
 
 
 def damaged_files(ground):
@@ -245,8 +231,8 @@ def damaged_files(ground):
             file.write(data)
         os.chmod(ground.file, 0o600)
         ground.expect_searched(calls, *ground.run())
-        if {row.identity for row in CacheFile(ground.file).rows} != {row.identity for row in cache.rows}:
-            raise Failed(f"damage {n} was not repaired")
+        expect({row.identity for row in CacheFile(ground.file).rows} == {row.identity for row in cache.rows},
+               f"damage {n} was not repaired")
     # In one row, or in its bits: that one is searched again, the others are not.
     offsets = [64 + 64 * n + 8 * k for n in range(len(cache.rows)) for k in (0, 3, 4, 5, 6, 7)] + list(range(64 + 64 * len(cache.rows), len(good), 8))
     for offset in offsets[::max(1, len(offsets) // 24)]:
@@ -254,8 +240,7 @@ def damaged_files(ground):
             file.write(good[:offset] + bytes([good[offset] ^ 0x10]) + good[offset + 1:])
         found, _, remembered = ground.run()
         ground.expect_calls(calls, found)
-        if not remembered:
-            raise Failed(f"one flipped bit at {offset} made everything forgotten")
+        expect(remembered, f"one flipped bit at {offset} made everything forgotten")
 
 
 def places_that_are_not_ones_own(ground):
@@ -309,20 +294,17 @@ def places_that_are_not_ones_own(ground):
             ground.expect_searched(calls, *ground.run())
         except Failed as failure:
             raise Failed(f"{what}: {failure}")
-        if stays and ground.look() != before:
-            raise Failed(f"{what}: {ground.look()}")
+        expect(not stays or ground.look() == before, f"{what}: {ground.look()}")
         if os.path.isfile(other):
             with open(other, "rb") as file:
-                if file.read() != good:
-                    raise Failed(f"{what}: what a link led to was changed")
+                expect(file.read() == good, f"{what}: what a link led to was changed")
 
 
 def others_write_to_the_folder_of_caches(ground):
     calls = ground.alone()
     os.chmod(ground.caches, 0o1777)  # XDG_CACHE_HOME=/tmp
     ground.expect_searched(calls, *ground.run())
-    if ground.look():
-        raise Failed(f"{list(ground.look())}")
+    expect(not ground.look(), f"{list(ground.look())}")
 
 
 def a_folder_that_cannot_be_written(ground):
@@ -356,14 +338,12 @@ def a_full_disk(ground):
     argv = ["unshare", "-m", "sh", "-c", script, "sh", "env", "LD_PRELOAD=" + preload, *ground.program]
     ground.forget_traces()
     run = harness.execute(argv, ground.directory.fresh(), ground.environment(LD_PRELOAD=None))
-    if run.status or run.stderr:
-        raise Failed(f"{harness.describe(run.status)}: {run.stderr[-500:]}")
+    expect(not run.status and not run.stderr, f"{harness.describe(run.status)}: {run.stderr[-500:]}")
     trace, = tracefile.read_all(ground.directory.traces, lambda path: False)
     ground.expect_calls(calls, trace.counts_by_name_and_module())
     with open(report) as file:
         left = file.read()
-    if left:
-        raise Failed(f"left in the folder: {left}")
+    expect(not left, f"left in the folder: {left}")
 
 
 def many_at_once(ground):
@@ -376,13 +356,12 @@ def many_at_once(ground):
                    for _ in range(20)]
         for process in running:
             said, _ = process.communicate(timeout=harness.HANGS)
-            if process.returncode or said != b"the same whoever has searched\n":
-                raise Failed(f"{harness.describe(process.returncode)}: {said[-300:]}")
+            expect(not process.returncode and said == b"the same whoever has searched\n",
+                   f"{harness.describe(process.returncode)}: {said[-300:]}")
         for trace in tracefile.read_all(where, lambda path: False):
             ground.expect_calls(calls, trace.counts_by_name_and_module())
         CacheFile(ground.file)
-        if os.listdir(ground.folder) != [os.path.basename(ground.file)]:
-            raise Failed(f"left behind: {os.listdir(ground.folder)}")
+        expect(os.listdir(ground.folder) == [os.path.basename(ground.file)], f"left behind: {os.listdir(ground.folder)}")
     ground.run()
     ground.expect_remembered(calls, *ground.run())
 
@@ -395,13 +374,11 @@ def one_that_was_killed_while_it_wrote(ground):
         file.write(b"half")
     ground.expect_searched(calls, *ground.run())
     with open(half, "rb") as file:
-        if file.read() != b"half" or os.path.exists(ground.file):
-            raise Failed("what another process writes was touched")
+        expect(file.read() == b"half" and not os.path.exists(ground.file), "what another process writes was touched")
     hour = time.time() - 3600
     os.utime(half, (hour, hour))
     ground.expect_searched(calls, *ground.run())
-    if os.path.exists(half):
-        raise Failed("what nobody will finish is still there")
+    expect(not os.path.exists(half), "what nobody will finish is still there")
     ground.run()
     ground.expect_remembered(calls, *ground.run())
 
@@ -421,10 +398,9 @@ def bounded(ground):
         after = CacheFile(ground.file)
         kept = {row.identity: row for row in after.rows}
         lost = [row for row in cache.rows if row.identity not in kept]
-        if not {row.identity for row in own} <= kept.keys() or after.generation <= 7:
-            raise Failed("what was just found is not there")
-        if bits == b"" and not lost or any(row.generation > min(r.generation for r in kept.values()) for row in lost):
-            raise Failed(f"{len(lost)} lost, of generations {sorted({row.generation for row in lost})}; kept {len(kept)}")
+        expect({row.identity for row in own} <= kept.keys() and after.generation > 7, "what was just found is not there")
+        expect((bits != b"" or lost) and not any(row.generation > min(r.generation for r in kept.values()) for row in lost),
+               f"{len(lost)} lost, of generations {sorted({row.generation for row in lost})}; kept {len(kept)}")
         ground.expect_remembered(calls, *ground.run())
 
 
@@ -437,10 +413,8 @@ def no_descriptor_stays(ground):
         bare = harness.execute(["ls", "/proc/self/fd"], ground.directory.fresh(), ground.environment(LD_PRELOAD=None))
         traced = harness.execute(["ls", "/proc/self/fd"], ground.directory.fresh(), ground.environment())
         faults = harness.same(bare, traced)
-        if faults:
-            raise Failed(f"{what}: " + "\n".join(faults))
-        if not os.path.exists(ground.file):
-            raise Failed("nothing was remembered of ls")
+        expect(not faults, f"{what}: " + "\n".join(faults))
+        expect(os.path.exists(ground.file), "nothing was remembered of ls")
 
 
 SECCOMP = """#include <linux/filter.h>
@@ -474,11 +448,10 @@ def not_in_a_filter(ground):
     run = harness.execute([filtered, "/usr/bin/env", "LD_PRELOAD=" + preload, *ground.program], ground.directory.fresh(), environment)
     if run.status == 77:
         raise Skipped("this kernel has no filters")
-    if run.status:
-        raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:]}")
+    expect(not run.status, f"{harness.describe(run.status)}: {run.stderr[-300:]}")
     trace, = tracefile.read_all(ground.directory.traces, lambda path: False)
-    if any(detail.flags & REMEMBERED for detail in trace.details.values()) or ground.look() != was:
-        raise Failed("the file was used in a filter")
+    expect(not any(detail.flags & REMEMBERED for detail in trace.details.values()) and ground.look() == was,
+           "the file was used in a filter")
     ground.expect_calls(calls, trace.counts_by_name_and_module())
 
 

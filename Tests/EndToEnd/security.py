@@ -12,7 +12,7 @@ from typing import Callable
 import build
 import harness
 import tracefile
-from harness import Failed, Skipped
+from harness import Failed, Skipped, expect
 
 
 class Ground:
@@ -29,14 +29,13 @@ class Ground:
         whole = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.directory)
         whole.update(TRACER_OUT=output, **environment)
         run = harness.execute(argv or [self.program, "5000"], self.path, whole)
-        if argv is None and (run.status != 7 or not run.stdout.strip()):
-            raise Failed(f"the program: {harness.describe(run.status)}: {run.stderr[-300:]}")
+        expect(argv is not None or run.status == 7 and run.stdout.strip(),
+               f"the program: {harness.describe(run.status)}: {run.stderr[-300:]}")
         return run
 
     def said(self, run, word):
         lines = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
-        if len(lines) != 1 or word not in lines[0]:
-            raise Failed(f"expected one line with {word!r}: {lines}")
+        expect(len(lines) == 1 and word in lines[0], f"expected one line with {word!r}: {lines}")
 
     def file(self, name, text):
         path = os.path.join(self.path, name)
@@ -45,11 +44,10 @@ class Ground:
         return path
 
 
-def expect(path, text):
+def expect_text(path, text):
     with open(path) as file:
         found = file.read(100)
-    if found != text:
-        raise Failed(f"{os.path.basename(path)} was changed: {found[:60]!r}")
+    expect(found == text, f"{os.path.basename(path)} was changed: {found[:60]!r}")
 
 
 def mode_is_0600_whatever_the_umask(ground):
@@ -59,43 +57,41 @@ def mode_is_0600_whatever_the_umask(ground):
     finally:
         os.umask(before)
     mode = stat.S_IMODE(os.stat(os.path.join(ground.traces, "a.trace")).st_mode)
-    if mode != 0o600:
-        raise Failed(f"mode {mode:o}")
+    expect(mode == 0o600, f"mode {mode:o}")
 
 
 def refuses_a_symbolic_link(ground):
     victim, link = ground.file("victim", "precious"), os.path.join(ground.traces, "a.trace")
     os.symlink(victim, link)
     ground.said(ground.run(link), "symbolic link")
-    expect(victim, "precious")
+    expect_text(victim, "precious")
 
 
 def does_not_create_what_a_dangling_link_names(ground):
     victim, link = os.path.join(ground.path, "victim"), os.path.join(ground.traces, "a.trace")
     os.symlink(victim, link)
     ground.said(ground.run(link), "symbolic link")
-    if os.path.lexists(victim):
-        raise Failed("the file that the link names was created")
+    expect(not os.path.lexists(victim), "the file that the link names was created")
 
 
 def does_not_follow_a_link_that_takes_the_name_later(ground):
     victim = ground.file("victim", "precious")
     run = ground.run(os.path.join(ground.traces, "a.trace"), MIDWAY="replace", TRACES=ground.traces, VICTIM=victim)
     ground.said(run, "symbolic link")
-    expect(victim, "precious")
+    expect_text(victim, "precious")
 
 
 def does_not_write_to_a_file_that_takes_the_name_later(ground):
     victim = ground.file("victim", "precious")
     run = ground.run(os.path.join(ground.traces, "a.trace"), MIDWAY="exchange", TRACES=ground.traces, VICTIM=victim)
     ground.said(run, "the file is gone")
-    expect(os.path.join(ground.traces, "a.trace"), "precious")
+    expect_text(os.path.join(ground.traces, "a.trace"), "precious")
 
 
 def leaves_a_file_that_is_no_trace(ground):
     victim = ground.file("victim", "precious " * 100)
     ground.said(ground.run(victim), "not a trace of tracer's")
-    expect(victim, ("precious " * 100)[:100])
+    expect_text(victim, ("precious " * 100)[:100])
 
 
 def takes_the_next_name_where_one_is_taken(ground):
@@ -111,8 +107,8 @@ def takes_the_next_name_where_one_is_taken(ground):
             os.mkdir(path)
         ground.said(ground.run(path), "recording to ")
         others = [name for name in os.listdir(ground.traces) if name != "a.trace"]
-        if len(others) != 1 or not others[0].startswith("a.") or tracefile.Trace(os.path.join(ground.traces, others[0])).trees().count("steady_both") == 0:
-            raise Failed(f"{obstacle}: {others}")
+        expect(len(others) == 1 and others[0].startswith("a.") and tracefile.Trace(os.path.join(ground.traces, others[0])).trees().count("steady_both") != 0,
+               f"{obstacle}: {others}")
         os.unlink(os.path.join(ground.traces, others[0]))
         os.rmdir(path) if obstacle == "folder" else os.unlink(path)
 
@@ -128,13 +124,12 @@ def leaves_the_trace_of_another_pid_namespace(ground):
     # Numbers begin at 1 there: that of a process here is none.
     living = subprocess.Popen(["sh", "-c", f"echo begun; read line < {first}"], env={**whole, "TRACER_OUT": path}, stdout=subprocess.PIPE)
     try:
-        if living.stdout.readline() != b"begun\n":
-            raise Failed("sh did not begin")
+        expect(living.stdout.readline() == b"begun\n", "sh did not begin")
         before = os.stat(path).st_ino
         there = subprocess.run([*space, ground.program, "5000"], env={**harness.passed_on(os.environ), "LD_PRELOAD": whole["LD_PRELOAD"], "TRACER_OUT": path},
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if there.returncode != 7 or os.stat(path).st_ino != before:
-            raise Failed(f"status {there.returncode}, {there.stderr}, the trace of the living process was replaced: {os.stat(path).st_ino != before}")
+        expect(there.returncode == 7 and os.stat(path).st_ino == before,
+               f"status {there.returncode}, {there.stderr}, the trace of the living process was replaced: {os.stat(path).st_ino != before}")
     finally:
         with open(first, "w") as file:
             file.write("\n")
@@ -154,8 +149,7 @@ def leaves_a_device_and_a_fifo(ground):
         before = os.stat(name)
         ground.said(ground.run(name), "not a trace of tracer's")
         after = os.stat(name)
-        if (before.st_ino, before.st_mode) != (after.st_ino, after.st_mode):
-            raise Failed(f"{os.path.basename(name)} was replaced")
+        expect((before.st_ino, before.st_mode) == (after.st_ino, after.st_mode), f"{os.path.basename(name)} was replaced")
 
 
 def replaces_only_the_trace_of_a_process_that_is_gone(ground):
@@ -166,8 +160,8 @@ def replaces_only_the_trace_of_a_process_that_is_gone(ground):
     before = os.stat(other)
     ground.run(path)
     after = os.stat(other)
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns) or os.stat(path).st_ino == after.st_ino:
-        raise Failed("the old trace was written over instead of being replaced")
+    expect((before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns) and os.stat(path).st_ino != after.st_ino,
+           "the old trace was written over instead of being replaced")
 
 
 def a_trace_holds_no_environment(ground):
@@ -178,8 +172,7 @@ def a_trace_holds_no_environment(ground):
     for name in ("a.trace", "b.trace"):
         with open(os.path.join(ground.traces, name), "rb") as file:
             found[name] = word.encode() in file.read()
-    if found != {"a.trace": False, "b.trace": True}: # the second one: it would be found
-        raise Failed(f"the environment, the command line: {found}")
+    expect(found == {"a.trace": False, "b.trace": True}, f"the environment, the command line: {found}")  # the second one: it would be found
 
 
 def nothing_is_honoured_in_a_setuid_program(ground):
@@ -203,8 +196,7 @@ def nothing_is_honoured_in_a_setuid_program(ground):
             raise Skipped("programs are not setuid on this file system") if run.stdout == b"plain\n" \
                 else Failed(f"{harness.describe(run.status)}: {run.stdout + run.stderr}")
         found = os.listdir(ground.traces)
-        if len(found) != traces or run.stderr:
-            raise Failed(f"{text}: {found}, {run.stderr}")
+        expect(len(found) == traces and not run.stderr, f"{text}: {found}, {run.stderr}")
         for name in found:
             os.unlink(os.path.join(ground.traces, name))
 
@@ -221,21 +213,19 @@ def never_asks_for_a_writable_and_executable_page(ground):
     run = harness.execute(["strace", "-f", "-o", log, "-e", "trace=mmap,mprotect,pkey_mprotect,mremap", "-E",
                            "LD_PRELOAD=" + preload, program, *[a.replace("{build}", case.folder) for a in case.arguments]],
                           ground.path, environment)
-    if run.status != 0:
-        raise Failed(f"strace: {harness.describe(run.status)}: {run.stderr[-300:]}")
+    expect(run.status == 0, f"strace: {harness.describe(run.status)}: {run.stderr[-300:]}")
     with open(log) as file:
         calls = file.read().splitlines()
     both = [line for line in calls if "PROT_WRITE" in line and "PROT_EXEC" in line]
-    if both or not any("PROT_EXEC" in line and "mprotect" in line for line in calls):
-        raise Failed(f"{len(both)} of {len(calls)} calls, the first: {both[:1]}")
+    expect(not both and any("PROT_EXEC" in line and "mprotect" in line for line in calls),
+           f"{len(both)} of {len(calls)} calls, the first: {both[:1]}")
 
 
 def no_page_is_writable_and_executable(ground):
     case = next(c for s in build.subjects() if s.name == "own_maps" for c in s.cases())
     program = build.build(case)
     run = ground.run(os.path.join(ground.traces, "a.trace"), argv=[program, os.path.join(case.folder, "libplugged.so")])
-    if run.status != 0 or not run.stdout.endswith(b"\nlooked 4 times\n"):
-        raise Failed(f"{harness.describe(run.status)}: {run.stdout + run.stderr}")
+    expect(run.status == 0 and run.stdout.endswith(b"\nlooked 4 times\n"), f"{harness.describe(run.status)}: {run.stdout + run.stderr}")
 
 
 def says_once_that_it_may_make_no_code(ground):
@@ -246,12 +236,10 @@ def says_once_that_it_may_make_no_code(ground):
         for when, said in (("now", [late]), ("fork", [late] * 2), ("exec", [early]), ("chain", [early] * 2)):
             run = ground.run(os.path.join(ground.traces, "a.trace"), argv=[program, how, when, case.folder])
             lines = [line for line in run.stderr.decode().splitlines() if line.startswith("tracer: ")]
-            if run.status != 0:
-                raise Failed(f"{how} {when}: {harness.describe(run.status)}: {run.stderr[-300:]}")
+            expect(run.status == 0, f"{how} {when}: {harness.describe(run.status)}: {run.stderr[-300:]}")
             if how == "mdwe" and not lines and refuses_mdwe():
                 raise Skipped("this kernel has no PR_SET_MDWE")
-            if len(lines) != len(said) or not all(part in line for part, line in zip(said, lines)):
-                raise Failed(f"{how} {when}: {lines}")
+            expect(len(lines) == len(said) and all(part in line for part, line in zip(said, lines)), f"{how} {when}: {lines}")
 
 
 def refuses_mdwe():
@@ -309,15 +297,13 @@ int main(int count, char **arguments) {
         traced = ground.run(os.path.join(ground.traces, "%p.trace"), argv=argv)
         lines = traced.stdout.decode().splitlines()
         ours = [line for line in lines if ground.settings.agent in line]
-        if len(ours) != 4 or any("writable" in line for line in ours):
-            raise Failed(f"{flags}: of the agent itself: {ours}")
+        expect(len(ours) == 4 and not any("writable" in line for line in ours), f"{flags}: of the agent itself: {ours}")
         others = "".join(line + "\n" for line in lines if line not in ours).encode()
-        if bare.status or traced.status or others != bare.stdout:
-            raise Failed(f"{flags}: {harness.difference('what is protected', bare.stdout, others)}")
-        if bare.stdout.count(b"read-only") < 8 or b"writable" in bare.stdout:
-            raise Failed(f"{flags}: the loader protected nothing to compare with: {bare.stdout[:400]}")
-        if not os.listdir(ground.traces):
-            raise Failed("nothing was recorded")
+        expect(not bare.status and not traced.status and others == bare.stdout,
+               f"{flags}: {harness.difference('what is protected', bare.stdout, others)}")
+        expect(bare.stdout.count(b"read-only") >= 8 and b"writable" not in bare.stdout,
+               f"{flags}: the loader protected nothing to compare with: {bare.stdout[:400]}")
+        expect(os.listdir(ground.traces), "nothing was recorded")
 
 
 # Before it becomes the program that `tracer startup --loader` is to start, the same process puts something else where the
@@ -344,15 +330,14 @@ def the_loaders_notes_go_to_their_own_file(ground):
         trace = os.path.join(ground.traces, f"{what}.trace")
         run = subprocess.run([ground.settings.tool, "startup", "--loader", "-o", trace, "--", ask, victim, what, ground.program, "5000"],
                              cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.HANGS)
-        if run.returncode != 7 or not run.stdout.strip():
-            raise Failed(f"{what}: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
-        expect(victim, "precious")
+        expect(run.returncode == 7 and run.stdout.strip(), f"{what}: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
+        expect_text(victim, "precious")
         found = {name: os.lstat(os.path.join(ground.traces, name)) for name in os.listdir(ground.traces)}
         notes = [name for name in found if name.endswith(".loader")]
         if what == "nothing":
             mode = stat.S_IMODE(found[notes[0]].st_mode) if notes else None
-            if mode != 0o600 or b"the loader audit was on" not in run.stderr:
-                raise Failed(f"the audit does not work, or its file has mode {mode}: {run.stderr[-300:]}")
+            expect(mode == 0o600 and b"the loader audit was on" in run.stderr,
+                   f"the audit does not work, or its file has mode {mode}: {run.stderr[-300:]}")
         elif notes or b"the loader audit wrote nothing" not in run.stderr:
             raise Failed(f"{what}: {sorted(found)}: {run.stderr[-300:]}")
         for name in found:
@@ -387,16 +372,14 @@ int main(int count, char **arguments) {
                          cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.HANGS)
     with open(trace + ".loader") as file:
         lines = file.read().splitlines()
-    if run.returncode or [line[0] for line in lines].count("V") != 1 or not lines[-1].startswith("A ") or not lines[-1].endswith(" 0"):
-        raise Failed(f"{harness.describe(run.returncode)}: {lines[-3:]}")
-    if [line for line in lines if "liblater" in line or "libm.so" in line]:
-        raise Failed(f"notes of what was loaded later: {lines[-4:]}")
+    expect(not run.returncode and [line[0] for line in lines].count("V") == 1 and lines[-1].startswith("A ") and lines[-1].endswith(" 0"),
+           f"{harness.describe(run.returncode)}: {lines[-3:]}")
+    expect(not [line for line in lines if "liblater" in line or "libm.so" in line], f"notes of what was loaded later: {lines[-4:]}")
     # A file that may not grow: SIGXFSZ would end the program.
     run = subprocess.run(["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", "env", "TRACER_QUIET=1", ground.settings.tool, "startup", "--loader", "-o", trace,
                           "--", ground.program, "5000"], cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL,
                          capture_output=True, timeout=harness.HANGS)
-    if run.returncode != 7 or not run.stdout.strip():
-        raise Failed(f"under a limit on files: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
+    expect(run.returncode == 7 and run.stdout.strip(), f"under a limit on files: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
 
 
 @dataclass

@@ -13,7 +13,7 @@ import build
 import golden
 import harness
 import tracefile
-from harness import Failed, Skipped
+from harness import Skipped, expect
 
 TOLERANCE = 50_000  # ns: two clocks that are each calibrated against the other
 
@@ -32,8 +32,7 @@ class Folder:
         command = [compiler, "-O1", "-g", "-o", output, os.path.join(build.SUBJECTS, source), *flags, "-I",
                    os.path.join(build.ROOT, "CSupport/include"), f"-Wl,-rpath,{self.path}", f"-L{self.path}"]
         done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, timeout=harness.HANGS)
-        if done.returncode:
-            raise Failed(f"does not build: {' '.join(command)}\n{done.stderr}")
+        expect(not done.returncode, f"does not build: {' '.join(command)}\n{done.stderr}")
 
     def program(self, *flags):
         shared = ["-shared", "-fPIC"]
@@ -60,8 +59,7 @@ class Folder:
 
     def tool(self, *arguments):
         done = subprocess.run([self.settings.tool, *arguments], capture_output=True, text=True, timeout=harness.HANGS)
-        if done.returncode:
-            raise Failed(f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
+        expect(not done.returncode, f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
         return done.stdout
 
     def timeline(self, *options):
@@ -74,11 +72,6 @@ class Folder:
     def stamps(self):
         with open(self.stamps_path) as file:
             return {name: (int(wall), int(cpu)) for name, wall, cpu in (line.split() for line in file)}
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
 
 
 def constructor(timeline, name):

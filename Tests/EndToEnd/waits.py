@@ -9,7 +9,7 @@ import sys
 
 import build
 import harness
-from harness import Failed, Skipped
+from harness import Failed, Skipped, expect
 
 sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
 from kernel_account import kernel_reports  # noqa: E402
@@ -18,11 +18,6 @@ ATTEMPTS = 5
 SHARE = 0.05
 PINNING = 0.3  # for a read past the page cache, which pins its destination pages before it waits
 LATE = 2_000_000  # ns: what the scheduler counts as such when it wakes a thread, and is the end of a wait here
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
 
 
 class Recorded:
