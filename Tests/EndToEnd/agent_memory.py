@@ -3,15 +3,13 @@
 were written to and pages of the agent's own file; it only reports the whole resident set, which also has clean pages of
 libraries that all processes share: the kernel maps as many around a fault as happen to be in its cache.
 Pages of the trace are not counted. Processes under limits are tested by the subject agent_memory.c."""
-import os
 import re
 import subprocess
-from dataclasses import dataclass
-from typing import Callable
 
 import build
 import harness
-from harness import expect
+import suite
+from harness import Skipped, expect
 
 WRITABLE = 64 << 10         # bytes: collectors take what a library can write to for roots
 ONE_THREAD = 0.8 * 1024     # kilobytes over bare
@@ -21,68 +19,49 @@ MAPPINGS = 1.5              # for each further thread: a process may have 65,530
 MANY_THREADS = 500
 
 
-def writable_segments_are_a_few_pages(settings):
-    headers = subprocess.run(["readelf", "-lW", settings.agent], capture_output=True, text=True, check=True).stdout
+def writable_segments_are_a_few_pages(test):
+    headers = subprocess.run(["readelf", "-lW", test.settings.agent], capture_output=True, text=True, check=True).stdout
     segments = re.findall(r"^\s+LOAD(?:\s+0x[0-9a-f]+){4}\s+(0x[0-9a-f]+)\s+R?\s?WE?\s", headers, re.M)
     total = sum(int(size, 16) for size in segments)
     expect(segments and total <= WRITABLE, f"{len(segments)} writable segments of {total:,} bytes, at most {WRITABLE:,} expected")
     return f"{total:,} bytes"
 
 
-def over_bare(settings, threads, what="resident"):
+def over_bare(test, threads, what="resident"):
     """(taken, resident), in kilobytes, or (mappings,). The loader and libc touch a page more or less from run to run: the least of three."""
-    program = build.build(next(c for s in build.subjects() if s.name == "agent_memory" for c in s.cases()))
-    directory = harness.Directory("memory", settings.keep)
-    environment = harness.passed_on(os.environ)
+    if harness.EMULATOR:
+        raise Skipped("the emulator's own memory counts")
+    program = build.program_of("agent_memory")
 
     def least(environment):
         counts = []
         for _ in range(3):
-            run = harness.execute([program, what, str(threads)], directory.fresh(), environment)
+            run = harness.execute([program, what, str(threads)], test.directory.fresh(), environment)
             expect(not run.status and not run.stderr, f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
             counts.append([int(word) for word in run.stdout.split()])
         return [min(column) for column in zip(*counts)]
-    try:
-        return [traced - bare for traced, bare in zip(least(harness.traced_environment(settings, environment, directory)), least(environment))]
-    finally:
-        directory.done()
+    return [traced - bare for traced, bare in zip(least(test.traced_environment()), least(test.environment()))]
 
 
-def takes_little_with_one_thread(settings):
-    taken, resident = over_bare(settings, 0)
+def takes_little_with_one_thread(test):
+    taken, resident = over_bare(test, 0)
     expect(taken <= ONE_THREAD, f"{taken} KB over bare, at most {ONE_THREAD:.0f} expected")
     return f"{taken} KB over bare, {resident} KB with what is mapped of libraries"
 
 
-def takes_little_for_each_of_two_hundred_threads(settings):
-    taken, resident = [(many - one) / THREADS for many, one in zip(over_bare(settings, THREADS), over_bare(settings, 0))]
+def takes_little_for_each_of_two_hundred_threads(test):
+    taken, resident = [(many - one) / THREADS for many, one in zip(over_bare(test, THREADS), over_bare(test, 0))]
     expect(max(taken, resident) <= EACH_THREAD,
            f"{taken:.1f} and {resident:.1f} KB over bare for each thread, at most {EACH_THREAD} expected")
     return f"{taken:.1f} KB over bare for each thread"
 
 
-def takes_few_mappings_for_each_of_five_hundred_threads(settings):
-    many, one = (over_bare(settings, threads, "mappings")[0] for threads in (MANY_THREADS, 0))
+def takes_few_mappings_for_each_of_five_hundred_threads(test):
+    many, one = (over_bare(test, threads, "mappings")[0] for threads in (MANY_THREADS, 0))
     each = (many - one) / MANY_THREADS
     expect(each <= MAPPINGS, f"{each:.2f} mappings over bare for each thread, at most {MAPPINGS} expected")
     return f"{each:.2f} mappings over bare for each thread"
 
 
-@dataclass
-class AgentMemory:
-    name: str
-    check: Callable
-    runs: bool
-
-    def run(self, settings):
-        if settings.bare_only:
-            return None
-        if self.runs and harness.EMULATOR:
-            raise harness.Skipped("the emulator's own memory counts")
-        return self.check(settings)
-
-
 def tests():
-    return [AgentMemory("agent_memory." + check.__name__, check, runs) for check, runs in (
-        (writable_segments_are_a_few_pages, False), (takes_little_with_one_thread, True), (takes_little_for_each_of_two_hundred_threads, True),
-        (takes_few_mappings_for_each_of_five_hundred_threads, True))]
+    return suite.tests_of(__name__)

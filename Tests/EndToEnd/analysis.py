@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 import statistics
-import subprocess
 
 import harness
+import suite
 import tracefile
 from harness import Skipped, expect
 
@@ -274,49 +274,34 @@ int (*clock_reader(void))(clockid_t, struct timespec *) { return (int (*)(clocki
 """
 
 
-class Analysis:
-    def __init__(self, name, source, check, library=LIBRARY, level="-O0"):
-        self.name, self.source, self.check, self.library, self.level = "analysis." + name, source, check, library, level
+class Analysis(suite.Test):
+    def __init__(self, check, source, library=LIBRARY, level="-O0", way=""):
+        super().__init__(f"analysis.{check.__name__}{way}", check)
+        self.source, self.library, self.level = source, library, level
 
-    def run(self, settings):
-        if settings.bare_only:
-            return
-        directory = harness.Directory("analysis", settings.keep)
-        try:
-            where = directory.fresh()
-            for name, text in (("library.c", self.library), ("program.c", self.source)):
-                with open(os.path.join(where, name), "w", encoding="utf-8") as file:
-                    file.write(text)
-            # Calls within the library go through its PLT too: they are what is recorded.
-            for command in (f"gcc {self.level} -shared -fPIC -o libanalysed.so library.c", "gcc -O1 -o program program.c -L. -lanalysed -lpthread -Wl,-rpath,$PWD"):
-                subprocess.run(["sh", "-c", command], cwd=where, check=True)
-            environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
-            return self.check(settings, directory, environment)
-        finally:
-            directory.done()
+    def prepare(self):
+        # Calls within the library go through its PLT too: they are what is recorded.
+        library = self.compile("libanalysed.so", *self.level.split(), "-shared", "-fPIC", source=self.library)
+        self.program = self.compile("program", "-O1", library, "-lpthread", source=self.source)
 
-    @staticmethod
-    def record(directory, environment, files=1):
-        for name in os.listdir(directory.traces):
-            os.unlink(os.path.join(directory.traces, name))
-        run = harness.execute([os.path.join(directory.path, "program")], directory.path, environment, timeout=120)
+    def record(self, files=1, **variables):
+        """(path of a trace, stdout)"""
+        self.forget_traces()
+        run = harness.execute([self.program], self.directory.path, self.traced_environment(**variables))
         if run.status == 77:
             raise Skipped("this kernel gives nobody here a clock of his own (time namespaces)")
         expect(run.status == 0, f"ended with {harness.describe(run.status)}: {run.stderr[-300:]!r}")
-        names = os.listdir(directory.traces)
+        names = os.listdir(self.traces)
         expect(len(names) == files, f"{len(names)} traces: {names}")
-        return os.path.join(directory.traces, names[0]), run.stdout
+        return self.trace(names[0]), run.stdout
+
+    def nanoseconds_of_tick(self, path):
+        return 1e9 / self.json("info", path)["ticks_per_second"]
 
 
-def tool(settings, *arguments):
-    run = subprocess.run([settings.tool, *arguments], capture_output=True, timeout=120, check=False)
-    expect(run.returncode == 0, f"tracer {' '.join(arguments[:1])}: status {run.returncode}: {run.stderr[-300:]!r}")
-    return json.loads(run.stdout)
-
-
-def tree_equals_the_decoders(settings, directory, environment):
-    path, _ = Analysis.record(directory, environment)
-    tree = tool(settings, "tree", path, "--json")
+def tree_equals_the_decoders(test):
+    path, _ = test.record()
+    tree = test.json("tree", path)
     found = {}
     names = [(f["symbol"], f["module"]) for f in tree["functions"]]
     paths = []
@@ -328,27 +313,19 @@ def tree_equals_the_decoders(settings, directory, environment):
         paths.append(paths[node["parent"]] + (names[node["function"]],))
         found[paths[-1]] = [node["calls"], node["open"], node["unwound"], node["total_ns"], node["self_ns"]]
     expected = {}
-    trace = tracefile.read_all(directory.traces)[0]
-    scale = tool(settings, "info", path, "--json")["ticks_per_second"] / 1e9
-    end = trace.header["last_ticks"]
-    for thread in trace.trees().threads.values():
-        stack = [((thread.tid,), node) for node in thread.roots]
-        while stack:
-            above, node = stack.pop()
-            function = trace.functions[node.function]
-            here = above + ((function.name, os.path.basename(function.module.path) if function.module else "?"),)
-            sums = expected.setdefault(here, [0, 0, 0, 0.0, 0.0])
-            sums[0] += 1
-            if node.exit is None or node.mark == "open":
-                sums[1] += 1
-            if node.mark == "unwound":
-                sums[2] += 1
-            length = 0 if node.mark == "tail" else (node.exit or end) - node.enter
-            sums[3] += length / scale
-            sums[4] += length / scale
-            if len(above) > 1:
-                expected[above][4] -= length / scale
-            stack += [(here, child) for child in node.children]
+    trace = tracefile.read_all(test.traces)[0]
+    scale, end = test.nanoseconds_of_tick(path), trace.header["last_ticks"]
+    paths = {None: ()}
+    for thread, above, node in calls_of(trace):
+        function = trace.functions[node.function]
+        over = paths[above] or (thread.tid,)
+        here = paths[node] = over + ((function.name, os.path.basename(function.module.path) if function.module else "?"),)
+        sums = expected.setdefault(here, [0, 0, 0, 0.0, 0.0])
+        length = 0 if node.mark == "tail" else ((node.exit or end) - node.enter) * scale
+        for index, more in enumerate((1, node.exit is None or node.mark == "open", node.mark == "unwound", length, length)):
+            sums[index] += more
+        if above:
+            expected[over][4] -= length
     found = {here: sums for here, sums in found.items() if here[-1][0] != "(own code)"}  # has a test of its own
     expect(set(found) == set(expected),
            f"other paths: only in the tree {sorted(map(str, set(found) - set(expected)))[:5]}, only decoded {sorted(map(str, set(expected) - set(found)))[:5]}")
@@ -363,20 +340,24 @@ def tree_equals_the_decoders(settings, directory, environment):
            f"{len(tree['roots'])} threads, or too few levels: the program did not do what it should")
 
 
-def a_window_has_the_decoders_part(settings, directory, environment):
-    """A stretch of the middle, and the moments of the slowest calls of one function, against calls cut by hand."""
-    path, _ = Analysis.record(directory, environment)
-    trace = tracefile.read_all(directory.traces)[0].trees()
-    scale = tool(settings, "info", path, "--json")["ticks_per_second"] / 1e9
-    first, last = trace.header["first_ticks"], trace.header["last_ticks"]
-    calls = []  # (name, from, to), in ns since the beginning
+def calls_of(trace):
+    """(thread, the call's caller or None, the call), callers first."""
     for thread in trace.threads.values():
-        stack = [(node, None) for node in thread.roots]
+        stack = [(None, node) for node in thread.roots]
         while stack:
-            node, above = stack.pop()
-            if node.mark != "tail":
-                calls.append((node, above, (node.enter - first) / scale, ((node.exit or last) - first) / scale))
-            stack += [(child, node) for child in node.children]
+            above, node = stack.pop()
+            yield thread, above, node
+            stack += [(node, child) for child in node.children]
+
+
+def a_window_has_the_decoders_part(test):
+    """A stretch of the middle, and the moments of the slowest calls of one function, against calls cut by hand."""
+    path, _ = test.record()
+    trace, scale = tracefile.read_all(test.traces)[0], test.nanoseconds_of_tick(path)
+    first, last = trace.header["first_ticks"], trace.header["last_ticks"]
+    # (call, its caller, from, to), in ns since the beginning
+    calls = [(node, above, (node.enter - first) * scale, ((node.exit or last) - first) * scale)
+             for _, above, node in calls_of(trace) if node.mark != "tail"]
     names = {index: function.name for index, function in trace.functions.items()}
     leaves = sorted((call for call in calls if names[call[0].function] == "leaf" and call[0].exit), key=lambda c: c[0].enter - c[0].exit)
     # Enough calls that each of them took longer than all others.
@@ -386,7 +367,7 @@ def a_window_has_the_decoders_part(settings, directory, environment):
     middle = [begins[len(begins) * part // 10] for part in (3, 7)]
     stretch = ("--from", f"{middle[0] / 1e9:.9f}", "--to", f"{middle[1] / 1e9:.9f}")
     for arguments, moments in ((stretch, None), (("--around", "leaf", "--slowest", str(count)), [c[2:] for c in slowest])):
-        report = tool(settings, "report", path, "--json", *arguments)
+        report = test.json("report", path, *arguments)
         window = report["window"]
         if moments is None:
             expect(abs(window["from_ns"] - middle[0]) <= 10 and abs(window["to_ns"] - middle[1]) <= 10, f"{window}, asked for {middle}")
@@ -428,7 +409,7 @@ def spread(values):
     return (high - low) / middle
 
 
-def correction_takes_out_what_recording_cost(settings, directory, environment):
+def correction_takes_out_what_recording_cost(test):
     """The tool subtracts the cost that the agent measured at its start, times the number of calls, and this brings a caller's
     self time nearer to its time without recording. How near depends on the CPU (a tight loop is measured, and the outer
     part of the cost is a clock read and a few stores, partly hidden by an out-of-order CPU): reported, not judged.
@@ -437,16 +418,16 @@ def correction_takes_out_what_recording_cost(settings, directory, environment):
     count, so that no lucky one passes the test and no unlucky one fails it."""
     kept, disturbed = [], 0
     while len(kept) < 5:
-        path, out = Analysis.record(directory, environment)
+        path, out = test.record()
         truth = [int(line) for line in out.split()]
-        tree = tool(settings, "tree", path, "--json", "--correct")
+        tree = test.json("tree", path, "--correct")
         names = [function["symbol"] for function in tree["functions"]]
         nodes = {names[node["function"]]: node for node in tree["nodes"] if node["function"] >= 0}
         parents = [nodes[f"parent_{n}"] for n in range(ROUNDS)]
         expect(len(truth) == ROUNDS and not any(node["calls"] != 1 for node in parents) and nodes["leaf"]["calls"] == 1000,
                "the program did not do what it should")
         header = tracefile.Trace(path).header
-        scale = 1e9 / tool(settings, "info", path, "--json")["ticks_per_second"] / COST_PARTS
+        scale = test.nanoseconds_of_tick(path) / COST_PARTS
         inside, outside = header["inside_cost"] * scale, (header["leaf_cost"] - header["inside_cost"]) * scale
         expect(header["leaf_cost"], "the agent measured no cost of recording")
         for node in parents:
@@ -471,12 +452,12 @@ def correction_takes_out_what_recording_cost(settings, directory, environment):
     return summary
 
 
-def corrected_times_are_within_their_error(settings, directory, environment):
+def corrected_times_are_within_their_error(test):
     """Corrected times of an empty function, of one with short calls inside, and of a sort are right to a tenth, or to the stated error.
     As above, the verdict is the median's of five undisturbed runs; sums are of all rounds."""
     names, kept, disturbed = ("nothing", "parent", "sort"), [], 0
     while len(kept) < 5:
-        path, out = Analysis.record(directory, environment)
+        path, out = test.record()
         taken = [[], [], []]
         for shape, bare, recorded in (map(int, line.split()) for line in out.splitlines()):
             taken[shape].append((bare, recorded))
@@ -485,7 +466,7 @@ def corrected_times_are_within_their_error(settings, directory, environment):
             if disturbed > 150:
                 raise Skipped("the machine does not calm down: no times can be judged")
             continue
-        rows = {row["symbol"]: row for row in tool(settings, "report", path, "--json", "--correct")["functions"]}
+        rows = {row["symbol"]: row for row in test.json("report", path, "--correct")["functions"]}
         run = []
         for name, rounds in zip(names, taken):
             row, truth = rows[name], sum(bare for bare, _ in rounds)
@@ -506,14 +487,14 @@ def corrected_times_are_within_their_error(settings, directory, environment):
     return "; ".join(summary)
 
 
-def times_are_right_on_both_sides_of_a_leap_of_the_clock(settings, directory, environment):
-    path, out = Analysis.record(directory, environment)
+def times_are_right_on_both_sides_of_a_leap_of_the_clock(test):
+    path, out = test.record()
     trace = tracefile.Trace(path)
     if trace.header["clock"] == 3:
         raise Skipped("no cycle counter is used here")
     expect(len(trace.clock_samples) == 2, f"the agent noted {trace.clock_samples}")
-    run = subprocess.run([settings.tool, "report", path, "--json", "--top", "0"], capture_output=True, timeout=120, check=False)
-    expect(b"the rate of the cycle counter changed" in run.stderr, f"nobody says that the clock leapt: {run.stderr[-300:]!r}")
+    run = test.tool("report", path, "--json", "--top", "0")
+    expect("the rate of the cycle counter changed" in run.stderr, f"nobody says that the clock leapt: {run.stderr[-300:]!r}")
     rows = {row["symbol"]: row for row in json.loads(run.stdout)["functions"]}
     for name, taken in zip(("before", "after"), map(int, out.split())):
         calls, total = rows[name]["calls"], rows[name]["total_ns"]
@@ -524,21 +505,21 @@ def times_are_right_on_both_sides_of_a_leap_of_the_clock(settings, directory, en
 UNDISTURBED_WITHIN = 12
 
 
-def own_code_is_what_the_program_measured(settings, directory, environment):
+def own_code_is_what_the_program_measured(test):
     """A thread that loses its CPU in the agent, between its call's end and the program's clock read, has that counted as own
     code and does not measure it: of some runs on a busy machine one is undisturbed."""
     for minimum in ("0", "0.5"):
         faults = ["never run"]
         for _ in range(UNDISTURBED_WITHIN):
-            faults = faults and own_code_differs(settings, directory, {**environment, "TRACER_MINMS": minimum})
+            faults = faults and own_code_differs(test, minimum)
         expect(not faults, f"TRACER_MINMS={minimum}: " + "; ".join(faults))
 
 
-def own_code_elsewhere(settings, trace, own):
+def own_code_elsewhere(test, trace, own):
     """Every other reader of calls says what the report says, of each thread, but for a rounding."""
     def same(what, found):
         expect(not any(abs(found.get(tid, 0) - own[tid]) > 1 for tid in own), f"own code of {trace}: {what} {found}, report {own}")
-    tree = tool(settings, "tree", trace, "--json")
+    tree = test.json("tree", trace)
     number = [f["name"] for f in tree["functions"]].index("(own code)")
     root = {entry["node"]: entry["tid"] for entry in tree["roots"]}
     same("tree", {root[node["parent"]]: node["total_ns"] for node in tree["nodes"] if node["function"] == number})
@@ -546,20 +527,19 @@ def own_code_elsewhere(settings, trace, own):
     for index, node in enumerate(tree["nodes"]):
         top = index if node["parent"] < 0 else top
         rows[root[top]] = rows.get(root[top], 0) + node["self_ns"]
-    folded = subprocess.run([settings.tool, "export", trace, "--format", "folded", "-o", "-"], capture_output=True, text=True, timeout=harness.HANGS, check=True)
-    stacks = [line.rsplit(" ", 1) for line in folded.stdout.splitlines()]
+    stacks = [line.rsplit(" ", 1) for line in test.tool("export", trace, "--format", "folded", "-o", "-").stdout.splitlines()]
     same("folded", {int(stack.split(";")[1].rsplit(" ", 1)[1]): int(ns) for stack, ns in stacks if stack.endswith(";program`(own code)")})
-    difference = tool(settings, "diff", trace, trace, "--json")
+    difference = test.json("diff", trace, trace)
     for side in ("before", "after"):
         expect(abs(difference["own"][side]["self_ns"][0] - sum(own.values())) <= len(own),
                f"own code of {trace}: diff {difference['own']}, report {own}")
-    expect(difference["before_ns"] == tool(settings, "report", trace, "--json")["duration_ns"],
+    expect(difference["before_ns"] == test.json("report", trace)["duration_ns"],
            f"{trace} ran for {difference['before_ns']} ns by diff")
     return rows
 
 
-def own_code_differs(settings, directory, environment):
-    _, out = Analysis.record(directory, environment, files=2)
+def own_code_differs(test, minimum):
+    _, out = test.record(files=2, TRACER_MINMS=minimum)
     measured, walls = {}, {}
     for line in out.decode().splitlines():
         if line.strip():
@@ -567,10 +547,10 @@ def own_code_differs(settings, directory, environment):
             measured.setdefault(role, []).append(int(own))
             walls.setdefault(role, []).append(int(wall))
     found, sums = {"thread": []}, {"thread": []}
-    for name in os.listdir(directory.traces):
-        report = tool(settings, "report", os.path.join(directory.traces, name), "--json")
+    for name in os.listdir(test.traces):
+        report = test.json("report", test.trace(name))
         threads = report["threads"]
-        rows = own_code_elsewhere(settings, os.path.join(directory.traces, name), {thread["tid"]: thread["own_ns"] for thread in threads})
+        rows = own_code_elsewhere(test, test.trace(name), {thread["tid"]: thread["own_ns"] for thread in threads})
         for thread in threads:
             role = "thread" if thread["tid"] != report["pid"] else "main" if len(threads) > 1 else "child"
             found.setdefault(role, []).append(thread["own_ns"])
@@ -606,38 +586,29 @@ int main(void) {
 """
 
 
-def a_call_of_dlopen_shows_its_file_in_every_view(settings, directory, environment):
+def a_call_of_dlopen_shows_its_file_in_every_view(test):
     for name in ("outer", "inner", "other"):
-        shutil.copy(os.path.join(directory.path, "libanalysed.so"), os.path.join(directory.path, "cwd", name + ".so"))
-    path, _ = Analysis.record(directory, environment)
+        shutil.copy(test.path("libanalysed.so"), os.path.join(test.directory.path, "cwd", name + ".so"))
+    path, _ = test.record()
 
-    def text(*arguments):
-        done = subprocess.run([settings.tool, *arguments], capture_output=True, text=True, timeout=120, check=True)
-        return done.stdout
-
-    folded = {tuple(re.findall(r"dlopen(?:\([^)]*\))?", line)) for line in text("export", path, "--format", "folded", "-o", "-").splitlines() if "dlopen" in line}
+    folded = {tuple(re.findall(r"dlopen(?:\([^)]*\))?", line)) for line in test.tool("export", path, "--format", "folded", "-o", "-").stdout.splitlines() if "dlopen" in line}
     expected = {("dlopen(outer.so)",), ("dlopen(outer.so)", "dlopen(inner.so)"), ("dlopen(other.so)",), ("dlopen",)}
     expect(folded == expected, f"folded: {folded}, expected {expected}")
-    tree = re.findall(r"(\d+) +(dlopen\S*) ", text("tree", path, "--min-share", "0"))
+    tree = re.findall(r"(\d+) +(dlopen\S*) ", test.tool("tree", path, "--min-share", "0").stdout)
     expect(sorted(tree) == sorted([("1", "dlopen(outer.so)"), ("1", "dlopen(inner.so)"), ("1", "dlopen(other.so)"), ("3", "dlopen")]),
            f"tree: {tree}")
-    page = os.path.join(directory.path, "page.html")
-    text("view", path, "-o", page)
-    with open(page, encoding="utf-8") as file:
-        shown = set(re.findall(r'\["(dlopen[^"]*)"', file.read()))
+    page = test.path("page.html")
+    test.tool("view", path, "-o", page)
+    shown = set(re.findall(r'\["(dlopen[^"]*)"', suite.read(page)))
     expect(shown == {name for names in expected for name in names}, f"page: {shown}")
-    expect({function["name"] for function in json.loads(text("report", path, "--json"))["functions"] if function["name"].startswith("dlopen")} == {"dlopen"},
-           "report has another row than dlopen")
+    names = {function["name"] for function in test.json("report", path)["functions"]}
+    expect({name for name in names if name.startswith("dlopen")} == {"dlopen"}, "report has another row than dlopen")
 
 
 def tests():
     leap = times_are_right_on_both_sides_of_a_leap_of_the_clock
-    return [Analysis(leap.__name__ + ".busy", LEAP, leap, LASTING, "-O0 -DNOW=now"),
-            Analysis(leap.__name__ + ".idle", LEAP, leap, LASTING, "-O0 -DNOW=unrecorded"),
-            Analysis("own_code_is_what_the_program_measured", OWN, own_code_is_what_the_program_measured, CLOCK_READER),
-            Analysis("tree_equals_the_decoders", THREADS, tree_equals_the_decoders),
-            Analysis("a_call_of_dlopen_shows_its_file_in_every_view", HOST, a_call_of_dlopen_shows_its_file_in_every_view, PLUGIN),
-            Analysis("a_window_has_the_decoders_part", THREADS, a_window_has_the_decoders_part),
-            Analysis("correction_takes_out_what_recording_cost", ROUNDS_OF_PARENTS,
-                     correction_takes_out_what_recording_cost, PARENTS, "-O1"),
-            Analysis("corrected_times_are_within_their_error", SHAPES, corrected_times_are_within_their_error, SHAPES_LIBRARY, "-O1 -fno-builtin")]
+    return [Analysis(leap, LEAP, LASTING, "-O0 -DNOW=now", ".busy"), Analysis(leap, LEAP, LASTING, "-O0 -DNOW=unrecorded", ".idle"),
+            Analysis(own_code_is_what_the_program_measured, OWN, CLOCK_READER), Analysis(tree_equals_the_decoders, THREADS),
+            Analysis(a_call_of_dlopen_shows_its_file_in_every_view, HOST, PLUGIN), Analysis(a_window_has_the_decoders_part, THREADS),
+            Analysis(correction_takes_out_what_recording_cost, ROUNDS_OF_PARENTS, PARENTS, "-O1"),
+            Analysis(corrected_times_are_within_their_error, SHAPES, SHAPES_LIBRARY, "-O1 -fno-builtin")]

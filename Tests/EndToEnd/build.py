@@ -239,6 +239,15 @@ def commands(case):
     return result
 
 
+def case_of(name, part=""):
+    """The first case of a subject, or of those with this part in their names."""
+    return next(case for subject in subjects() if subject.name == name for case in subject.cases() if part in case.name)
+
+
+def program_of(name, part=""):
+    return build(case_of(name, part))
+
+
 def build(case):
     """Builds when any command or source changed. Returns the program's path."""
     with open(case.folder + ".lock", "w") as lock:  # several workers may want the same program

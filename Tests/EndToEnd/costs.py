@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Checks costs of recording that must not grow: system calls, counted by strace, and instructions, counted by callgrind."""
-import os
 import re
 import shutil
-import subprocess
-from dataclasses import dataclass
 
 import harness
-from harness import Skipped, expect
+import suite
+from harness import expect
+from suite import need, read
 
 CALLS = """#include <sys/syscall.h>
 #include <unistd.h>
@@ -96,118 +95,71 @@ int call(void) { return getppid(); }
 """
 
 
-@dataclass
-class Cost:
-    name: str
-    source: str
-    system_call: str
-    most: int
-
-    def run(self, settings):
-        if settings.bare_only:
-            return None
-        if not shutil.which("strace"):
-            raise Skipped("strace is not installed")
-        directory = harness.Directory(self.name, settings.keep)
-        try:
-            path = directory.fresh()
-            program, log = os.path.join(path, "program"), os.path.join(path, "log")
-            subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
-            environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
-            preload = environment.pop("LD_PRELOAD")
-            run = harness.execute(["strace", "-f", "-c", "-o", log, "-e", "trace=" + self.system_call, "-E", "LD_PRELOAD=" + preload, program],
-                                  path, environment)
-            expect(not run.status, f"{harness.describe(run.status)}: {run.stderr[-300:]}")
-            with open(log) as file: # % time, seconds, usecs/call, calls, errors, name
-                found = [line.split() for line in file if line.split()[-1:] == [self.system_call]]
-            count = int(found[0][3]) if found else 0
-            expect(count <= self.most, f"{count} of {self.system_call}, at most {self.most} expected")
-            return f"{count} of {self.system_call}"
-        finally:
-            directory.done()
+def system_calls(source, name, most):
+    def check(test):
+        need("strace")
+        program, log = test.compile("program", "-O1", "-lpthread", source=source), test.path("log")
+        environment = test.traced_environment()
+        preload = environment.pop("LD_PRELOAD")
+        run = harness.execute(["strace", "-f", "-c", "-o", log, "-e", "trace=" + name, "-E", "LD_PRELOAD=" + preload, program],
+                              test.directory.fresh(), environment)
+        expect(not run.status, f"{harness.describe(run.status)}: {run.stderr[-300:]}")
+        # % time, seconds, usecs/call, calls, errors, name
+        found = [line.split() for line in read(log).splitlines() if line.split()[-1:] == [name]]
+        count = int(found[0][3]) if found else 0
+        expect(count <= most, f"{count} of {name}, at most {most} expected")
+        return f"{count} of {name}"
+    return check
 
 
-@dataclass
-class Instructions:
-    """Instructions, counted by callgrind; a kind's `measure` gets the settings and a directory, and returns its counts."""
-    name: str
-
-    def run(self, settings):
-        if settings.bare_only:
-            return None
-        if not shutil.which("valgrind"):
-            raise Skipped("valgrind is not installed")
-        directory = harness.Directory(self.name, settings.keep)
-        try:
-            return self.measure(settings, directory)
-        finally:
-            directory.done()
-
-
-@dataclass
-class LivingCost(Instructions):
+def cost_beside_others(source, what, many=400, passing=100):
     """Instructions of a thread that begins, makes one call and ends, or of a call: beside few living others and beside many."""
-    source: str
-    what: str
-    few: int = 8
-    many: int = 400
-    passing: int = 100
-    most: float = 1.8
+    few, most = 8, 1.8
 
-    def measure(self, settings, directory):
-        program = os.path.join(directory.fresh(), "program")
-        subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
-        few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), directory), directory, program, living,
-                                  self.passing) for living in (self.few, self.many))
-        summary = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
-        expect(many <= self.most * few, summary)
+    def check(test):
+        program = test.compile("program", "-O1", "-lpthread", source=source)
+        beside_few, beside_many = (passing_cost(test, test.traced_environment(), program, living, passing) for living in (few, many))
+        summary = f"{beside_few:,.0f} instructions a {what} beside {few}, {beside_many:,.0f} beside {many}"
+        expect(beside_many <= most * beside_few, summary)
         return summary
+    return check
 
 
-@dataclass
-class ModuleCost(Instructions):
+def cost_of_a_library(test):
     """Instructions of a library that is loaded, called and unloaded: with the number of others they grow as those of the loader do."""
-    few: int = 40
-    many: int = 400
-    passing: int = 20
-    most: float = 4
-
-    def measure(self, settings, directory):
-        folder = directory.fresh()
-        program = os.path.join(folder, "program")
-        for source, output, options in (MODULES, program, [f'-DFOLDER="{folder}"']), (LIBRARY, os.path.join(folder, "one.so"), ["-shared", "-fPIC"]):
-            subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", output, *options], input=source, text=True, check=True)
-        for n in range(self.many):
-            shutil.copy(os.path.join(folder, "one.so"), os.path.join(folder, f"copy{n}.so"))
-        bare = harness.passed_on(os.environ)
-        growth = []
-        for environment in bare, harness.traced_environment(settings, bare, directory):
-            few, many = (passing_cost(environment, directory, program, loaded, self.passing) for loaded in (self.few, self.many))
-            growth.append((many - few) / (self.many - self.few))
-        summary = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
-        expect(growth[1] <= self.most * growth[0], summary)
-        return summary
+    few, many, passing, most = 40, 400, 20, 4
+    program = test.compile("program", f'-DFOLDER="{test.made}"', "-O1", source=MODULES)
+    library = test.compile("one.so", "-O1", "-shared", "-fPIC", source=LIBRARY)
+    for n in range(many):
+        shutil.copy(library, test.path(f"copy{n}.so"))
+    growth = []
+    for environment in test.environment(), test.traced_environment():
+        beside_few, beside_many = (passing_cost(test, environment, program, loaded, passing) for loaded in (few, many))
+        growth.append((beside_many - beside_few) / (many - few))
+    summary = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
+    expect(growth[1] <= most * growth[0], summary)
+    return summary
 
 
-def passing_cost(environment, directory, program, living, passing):
-    """Instructions of one of those that pass while others live."""
-    return (instructions(environment, directory, program, living, passing) - instructions(environment, directory, program, living, 0)) / passing
+def passing_cost(test, environment, program, living, passing):
+    """Instructions, counted by callgrind, of one of those that pass while others live."""
+    return (instructions(test, environment, program, living, passing) - instructions(test, environment, program, living, 0)) / passing
 
 
-def instructions(environment, directory, program, living, passing):
-    log = os.path.join(directory.path, "log")
-    run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={directory.path}/callgrind",
-                           "--max-threads=1000", program, str(living), str(passing)], directory.path, environment, timeout=300)
-    with open(log, encoding="utf-8") as file:
-        output = file.read()
+def instructions(test, environment, program, living, passing):
+    need("valgrind")
+    log = test.path("log")
+    run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={test.path('callgrind')}",
+                           "--max-threads=1000", program, str(living), str(passing)], test.directory.fresh(), environment, timeout=300)
+    output = read(log)
     counted = re.search(r"Collected : (\d+)", output)
     expect(not run.status and counted, f"{harness.describe(run.status)}: {output[-300:]}")
     return int(counted.group(1))
 
 
 def tests():
-    # Signals are blocked on the slow path.
-    return [Cost("costs.syscall_is_looked_at_by_its_number", CALLS, "rt_sigprocmask", 2000),
-            LivingCost("costs.thread_costs_the_same_beside_many", THREADS, "thread"),
-            LivingCost("costs.call_costs_the_same_beside_many_coroutines", COROUTINES, "call", many=20_000, passing=2000),
-            ModuleCost("costs.library_costs_in_proportion_to_those_that_are_loaded")]
+    return [suite.Test("costs." + name, check) for name, check in (
+        ("syscall_is_looked_at_by_its_number", system_calls(CALLS, "rt_sigprocmask", 2000)),  # signals are blocked on the slow path
+        ("thread_costs_the_same_beside_many", cost_beside_others(THREADS, "thread")),
+        ("call_costs_the_same_beside_many_coroutines", cost_beside_others(COROUTINES, "call", many=20_000, passing=2000)),
+        ("library_costs_in_proportion_to_those_that_are_loaded", cost_of_a_library))]

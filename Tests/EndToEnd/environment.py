@@ -4,10 +4,11 @@ import os
 import resource
 import signal
 import subprocess
-from dataclasses import dataclass
 
 import harness
+import suite
 from harness import expect
+from suite import read
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -125,81 +126,50 @@ def without_own(line):
     return f"{what}{caught}{int(mask, 16) & ~OWN_SIGNALS:x}" if caught else line
 
 
-@dataclass
-class Environment:
-    name: str
-    command: tuple
-    often: bool = False  # it starts the program several times
-    before: tuple = ()  # another command, of the same program
+def is_expected(line, often):
+    what, _, text = line.partition("\t")
+    if what == "environment":
+        return text.startswith(OURS)
+    return what == "status" and often and text.startswith(LAUNCHED)
 
-    def run(self, settings):
-        if settings.bare_only:
-            return
-        directory = harness.Directory(self.name, settings.keep)
-        try:
-            self.check(settings, directory)
-        finally:
-            directory.done()
 
-    def check(self, settings, directory):
-        where = directory.fresh()
-        made = os.path.join(directory.path, "made")
-        os.makedirs(made, exist_ok=True)
-        program = os.path.join(made, "prints")
-        subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True, capture_output=True)
-        environment = {**harness.passed_on(os.environ), "HOME": made, "SURROUNDED": "by tests"}
+def leaves_nothing(command, often=False, before=None):
+    """`often`: it starts the program several times. `before`: another command, of the same program."""
+    def check(test):
+        program = test.compile("prints", "-O1", source=PROGRAM)
         whole = {}
-        before = [("before", (settings.tool, *self.before))] if self.before else []
-        for name, command in [("bare", ())] + before + [("traced", (settings.tool, *self.command))]:
-            output = os.path.join(made, name)
-            done = subprocess.run([*command, program, output], cwd=os.path.join(where, "cwd"), env=environment, preexec_fn=give, close_fds=False,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.HANGS)
-            expect(os.path.exists(output) and done.returncode in ((0, 1) if self.before else (0,)),  # 1: slower than the baseline
+        commands = {"bare": (), **({"before": (test.settings.tool, *before)} if before else {}), "traced": (test.settings.tool, *command)}
+        for name, words in commands.items():
+            output = test.path(name)
+            done = subprocess.run([*words, program, output], cwd=os.path.join(test.directory.path, "cwd"), preexec_fn=give, close_fds=False,
+                                  env=test.environment(HOME=test.made, SURROUNDED="by tests"), stdin=subprocess.DEVNULL, capture_output=True,
+                                  text=True, timeout=harness.HANGS)
+            expect(os.path.exists(output) and done.returncode in ((0, 1) if before else (0,)),  # 1: slower than the baseline
                    f"{name}: status {done.returncode}: {done.stderr[-500:]}")
-            with open(output) as file:
-                whole[name] = [without_own(line) for line in file.read().splitlines() if not self.is_expected(line)]
+            whole[name] = [without_own(line) for line in read(output).splitlines() if not is_expected(line, often)]
         more, less = ([line for line in whole[one] if line not in whole[other]] for one, other in (("traced", "bare"), ("bare", "traced")))
         expect(not more and not less, "\n".join(["only with tracer:", *more, "only without:", *less]))
-
-    def is_expected(self, line):
-        what, _, text = line.partition("\t")
-        if what == "environment":
-            return text.startswith(OURS)
-        return what == "status" and self.often and text.startswith(LAUNCHED)
+    return check
 
 
-class TaskOfTheAgent:
+def task_of_the_agent(test):
     """Under `tracer record`, the task that writes the trace of a program with threads is in none of the program's lists of tasks."""
-    name = "environment.task_of_the_agent"
-
-    def run(self, settings):
-        if settings.bare_only:
-            return
-        directory = harness.Directory(self.name, settings.keep)
-        try:
-            self.check(settings, os.path.join(directory.fresh(), "cwd"))
-        finally:
-            directory.done()
-
-    def check(self, settings, where):
-        program, output, trace = (os.path.join(where, name) for name in ("looks", "output", "a.trace"))
-        subprocess.run(["gcc", "-O1", "-pthread", "-x", "c", "-", "-o", program], input=LOOKS, text=True, check=True, capture_output=True)
-        for command in ((program, output), ("sh", "-c", 'exec "$0" "$@"', program, output)):  # also after an exec
-            done = subprocess.run([settings.tool, "record", "--force", "-o", trace, "--", *command], cwd=where, env={**harness.passed_on(os.environ), "HOME": where},
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.HANGS)
-            with open(output) as file:
-                seen = file.read()
-            os.unlink(output)
-            size = sum(os.stat(os.path.join(folder, file)).st_size for folder, _, files in os.walk(where) for file in files if file.endswith(".trace"))
-            expect(not done.returncode and size >= 4 << 20, f"status {done.returncode}, {size} bytes of trace: {done.stderr[-500:]}")
-            expect(seen == "2 threads, 0 children\n", f"the program sees {seen}in {done.stdout}")
+    program, output, trace = test.compile("looks", "-O1", "-pthread", source=LOOKS), test.path("output"), test.path("a.trace")
+    for command in ((program, output), ("sh", "-c", 'exec "$0" "$@"', program, output)):  # also after an exec
+        done = test.tool("record", "--force", "-o", trace, "--", *command, env=test.environment(HOME=test.made))
+        seen = read(output)
+        os.unlink(output)
+        size = sum(os.stat(os.path.join(folder, file)).st_size for folder, _, files in os.walk(test.made) for file in files if file.endswith(".trace"))
+        expect(size >= 4 << 20, f"{size} bytes of trace: {done.stderr[-500:]}")
+        expect(seen == "2 threads, 0 children\n", f"the program sees {seen}in {done.stdout}")
 
 
 def tests():
-    once = {"record": ("record", "-o", "a.trace", "--"), "startup": ("startup", "-o", "a.trace", "--"), "counts": ("record", "--mode", "counts", "--functions", "*", "-o", "a.trace", "--"),
-            "sampled": ("record", "--sample", "-o", "a.trace", "--"), "no_children": ("record", "--no-children", "-o", "a.trace", "--"),
-            **{f"functions.{n}": ("record", "--functions", glob, "-o", "a.trace", "--") for n, glob in enumerate(GLOBS)}}
-    often = {"launch": ("launch", "--runs", "2", "--to-exit", "--"), "baseline": ("baseline", "--runs", "3", "--to-exit", "-o", "b.json", "--")}
-    return [Environment("environment." + name, command) for name, command in once.items()] + \
-        [Environment("environment." + name, command, True) for name, command in often.items()] + \
-        [TaskOfTheAgent()] + [Environment("environment.check", ("check", "b.json", "--runs", "3", "--to-exit", "--"), True, often["baseline"])]
+    once = {"record": ("record",), "startup": ("startup",), "counts": ("record", "--mode", "counts", "--functions", "*"), "sampled": ("record", "--sample"),
+            "no_children": ("record", "--no-children"), **{f"functions.{n}": ("record", "--functions", glob) for n, glob in enumerate(GLOBS)}}
+    launch, baseline = ("launch", "--runs", "2", "--to-exit", "--"), ("baseline", "--runs", "3", "--to-exit", "-o", "b.json", "--")
+    gate = ("check", "b.json", "--runs", "3", "--to-exit", "--")
+    return [suite.Test("environment." + name, check) for name, check in (
+        *((name, leaves_nothing((*command, "-o", "a.trace", "--"))) for name, command in once.items()),
+        ("launch", leaves_nothing(launch, often=True)), ("baseline", leaves_nothing(baseline, often=True)), ("task_of_the_agent", task_of_the_agent),
+        ("check", leaves_nothing(gate, often=True, before=baseline)))]

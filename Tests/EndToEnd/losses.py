@@ -3,54 +3,41 @@
 all processes, in one line on standard error."""
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 
 import build
 import harness
+import suite
 import tracefile
 from harness import Failed, Skipped, expect
+from suite import read, write
 
 CALLS = 300000  # as in part_unreachable.c
 
 
-class Losses:
-    def __init__(self, check):
-        self.name, self.check = "losses." + check.__name__, check
-
-    def run(self, settings):
-        if settings.bare_only:
-            return
+class Losses(suite.Test):
+    def prepare(self):
         if os.geteuid() != 0:
             raise Skipped("only root has something to give up")
-        self.settings = settings
-        self.directory = harness.Directory(self.name, settings.keep)
-        try:
-            self.path = self.directory.fresh()
-            os.chmod(self.directory.traces, 0o700)
-            source = os.path.join(build.SUBJECTS, "part_unreachable.c")
-            self.library, self.program = os.path.join(self.path, "libinside.so"), os.path.join(self.path, "unreachable")
-            subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-DLIB_inside", source, "-o", self.library], check=True)
-            subprocess.run(["gcc", "-O2", source, "-o", self.program, self.library, f"-Wl,-rpath,{self.path}"], check=True)
-            self.check(self)
-        finally:
-            self.directory.done()
+        os.chmod(self.traces, 0o700)
+        source = os.path.join(build.SUBJECTS, "part_unreachable.c")
+        library = self.compile("libinside.so", "-O2", "-shared", "-fPIC", "-DLIB_inside", source)
+        self.program = self.compile("unreachable", "-O2", source, library, f"-Wl,-rpath,{self.made}")
 
     def agent(self, mode):
-        environment = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.directory)
-        return self.judge(harness.execute([self.program, mode], self.path, environment))
+        return self.judge([self.program, mode], self.traced_environment())
 
     def record(self, mode):
-        return self.judge(harness.execute([self.settings.tool, "record", "-o", os.path.join(self.directory.traces, "%p.trace"), self.program, mode],
-                                          self.path, harness.passed_on(os.environ)))
+        return self.judge([self.settings.tool, "record", "-o", self.trace("%p.trace"), self.program, mode], self.environment())
 
-    def judge(self, run):
+    def judge(self, argv, environment):
+        run = harness.execute(argv, self.directory.path, environment)
         if run.stdout == b"no landlock\n":
             raise Skipped("this kernel has no Landlock")
         expect(not run.status and run.stdout == b"done\n", f"the program: {harness.describe(run.status)}: {run.stdout + run.stderr}")
-        return run.stderr.decode(errors="replace"), tracefile.read_all(self.directory.traces)
+        return run.stderr.decode(errors="replace"), tracefile.read_all(self.traces)
 
 
 def a_child_without_a_file(test):
@@ -85,32 +72,27 @@ REQUESTS = 400
 
 def nginx_is_recorded_to_the_end(test):
     """Its master is root's, its workers become nobody's: each request is in a trace, in full and in ring mode."""
-    if not shutil.which("nginx"):
-        raise Skipped("nginx is not installed")
-    os.mkdir(os.path.join(test.path, "www"))
-    with open(os.path.join(test.path, "www", "index.html"), "w") as file:
-        file.write("hello\n")
-    with open(os.path.join(test.path, "nginx.conf"), "w") as file:
-        file.write(NGINX.format(test.path))
+    suite.need("nginx")
+    folder = test.directory.path
+    os.mkdir(os.path.join(folder, "www"))
+    write(os.path.join(folder, "www/index.html"), "hello\n")
+    configuration, path = test.write("nginx.conf", NGINX.format(folder)), os.path.join(folder, "socket")
     for mode in ("full", "ring"):
-        command = [test.settings.tool, "record", "-o", os.path.join(test.directory.traces, mode + ".%p.trace"), "nginx", "-c",
-                   os.path.join(test.path, "nginx.conf")]
-        environment = {**harness.passed_on(os.environ), "TRACER_MODE": mode, "TRACER_MAXSIZE": "64M"}
-        path = os.path.join(test.path, "socket")
+        command = [test.settings.tool, "record", "-o", test.trace(mode + ".%p.trace"), "nginx", "-c", configuration]
+        environment = test.environment(TRACER_MODE=mode, TRACER_MAXSIZE="64M")
         with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True) as server:
             try:
                 for _ in range(REQUESTS):
                     answer = ask(path, server)
                     expect(b"200 OK" in answer and answer.endswith(b"hello\n"), f"{mode}: {answer!r}")
-                with open(os.path.join(test.path, "pid")) as file:
-                    os.kill(int(file.read()), signal.SIGQUIT)
+                os.kill(int(read(os.path.join(folder, "pid"))), signal.SIGQUIT)
                 said = server.communicate(timeout=harness.HANGS)[1].decode(errors="replace")
             finally:
                 if server.poll() is None:
                     os.killpg(server.pid, signal.SIGKILL)
         if os.path.exists(path):
             os.unlink(path)
-        traces = [t for t in tracefile.read_all(test.directory.traces) if os.path.basename(t.path).startswith(mode)]
+        traces = [t for t in tracefile.read_all(test.traces) if os.path.basename(t.path).startswith(mode)]
         found = {name: sum(t.count(name) for t in traces) for name in ("writev", "recv")}
         dropped = sum(t.dropped for t in traces)
         expect(len(traces) == 3 and not dropped and min(found.values()) >= REQUESTS and "lost" not in said,
@@ -136,4 +118,4 @@ def ask(path, server):
 
 
 def tests():
-    return [Losses(check) for check in (a_child_without_a_file, used_up_space, a_landlock_domain_is_recorded_to_the_end, nginx_is_recorded_to_the_end)]
+    return suite.tests_of(__name__, Losses)

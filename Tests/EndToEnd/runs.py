@@ -9,43 +9,24 @@ import signal
 import subprocess
 
 import harness
+import suite
 import tracefile
 from harness import Failed, expect
+from suite import read, write
 
 # Says "ready" when it, or what it has become, is recorded; ends when its standard input does.
 WAITS = ["/bin/sh", "-c", "echo ready; read line; exit 7"]
 
 
-class Runs:
-    def __init__(self, check):
-        self.name, self.check = "runs." + check.__name__, check
+class Runs(suite.Test):
+    def tool(self, *words, **options):
+        return super().tool(*words, cwd=self.traces, **options)
 
-    def run(self, settings):
-        if settings.bare_only:
-            return
-        self.settings = settings
-        self.directory = harness.Directory(self.name, settings.keep)
-        try:
-            self.directory.fresh()
-            self.folder = self.directory.traces
-            self.check(self)
-        finally:
-            self.directory.done()
-
-    def tool(self, *arguments, status=0, **options):
-        done = subprocess.run([self.settings.tool, *arguments], cwd=self.folder, env=harness.passed_on(os.environ), capture_output=True,
-                              text=True, timeout=harness.HANGS, stdin=options.pop("stdin", subprocess.DEVNULL), **options)
-        expect(done.returncode == status, f"tracer {' '.join(arguments)}: status {done.returncode}: {done.stderr[-400:]}")
-        return done
-
-    def record(self, *arguments, status=0):
-        return self.tool("record", *arguments, status=status)
-
-    def json(self, *arguments, **options):
-        return json.loads(self.tool(*arguments, "--json", **options).stdout)
+    def record(self, *words, status=0):
+        return self.tool("record", *words, status=status)
 
     def there(self):
-        return sorted(os.listdir(self.folder))
+        return sorted(os.listdir(self.traces))
 
     def only(self, ending=""):
         names = self.there()
@@ -54,12 +35,11 @@ class Runs:
 
     def decoded(self, name):
         """Calls, by the decoder that shares no code with the tool."""
-        path = os.path.join(self.folder, name)
-        return sum(sum(t.counts_by_name_and_module().values()) for t in tracefile.read_all(path))
+        return sum(sum(t.counts_by_name_and_module().values()) for t in tracefile.read_all(self.trace(name)))
 
     def start(self, *command):
         """`tracer record` of something that waits, which is recorded by now."""
-        running = subprocess.Popen([self.settings.tool, "record", *command], cwd=self.folder, env=harness.passed_on(os.environ),
+        running = subprocess.Popen([self.settings.tool, "record", *command], cwd=self.traces, env=self.environment(),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if running.stdout.readline() != b"ready\n":
             raise Failed(f"not ready: {running.stderr.read()[-300:]}")
@@ -69,16 +49,15 @@ class Runs:
 def one_process_leaves_one_file(test):
     test.record("/bin/true")
     name = test.only(".trace")
-    expect(name.startswith("tracer.true.") and os.path.isfile(os.path.join(test.folder, name)), name)
+    expect(name.startswith("tracer.true.") and os.path.isfile(test.trace(name)), name)
     report = test.json("report", name)
     expect([p["status"] for p in report["processes"]] == [0], report["processes"])
-    expect(os.stat(os.path.join(test.folder, name)).st_blocks * 512 <= 64 << 10, "a short process takes more than 64 KB")
+    expect(os.stat(test.trace(name)).st_blocks * 512 <= 64 << 10, "a short process takes more than 64 KB")
 
 
 def what_make_starts_is_one_directory_with_all_its_calls(test):
-    with open(os.path.join(test.directory.path, "Makefile"), "w") as file:
-        file.write("all: $(addprefix t,1 2 3 4 5 6 7 8)\nt%:\n\t@ls / | cat >/dev/null\n")
-    test.record("make", "-s", "-j2", "-f", os.path.join(test.directory.path, "Makefile"))
+    makefile = test.write("Makefile", "all: $(addprefix t,1 2 3 4 5 6 7 8)\nt%:\n\t@ls / | cat >/dev/null\n")
+    test.record("make", "-s", "-j2", "-f", makefile)
     name = test.only()
     expect(name.startswith("tracer.make."), name)
     report, info = test.json("report", name), test.json("info", name)
@@ -101,22 +80,20 @@ def what_make_starts_is_one_directory_with_all_its_calls(test):
 
 def every_reader_takes_a_run(test):
     test.record("/bin/sh", "-c", "ls / | cat >/dev/null; ls / >/dev/null")
-    name, path = test.only(), lambda n: os.path.join(test.directory.path, n)
+    name = test.only()
     calls = test.json("report", name)["calls"]
     tree = test.json("tree", name, "--by", "run")
     expect(sum(root["calls"] for root in tree["roots"]) == calls, "the tree's calls")
     expect(len(test.json("tree", name)["processes"]) >= 4, "the tree's processes")
     for form in ("perfetto", "chrome", "speedscope", "folded", "pprof", "callgrind", "csv"):
-        test.tool("export", name, "--format", form, "-o", path("out." + form))
-        expect(os.path.getsize(path("out." + form)) > 100, form)
-    with open(path("out.chrome")) as file:
-        events = json.load(file)["traceEvents"]
+        test.tool("export", name, "--format", form, "-o", test.path("out." + form))
+        expect(os.path.getsize(test.path("out." + form)) > 100, form)
+    events = json.loads(read(test.path("out.chrome")))["traceEvents"]
     expect(len({e["pid"] for e in events}) == len(test.json("report", name)["processes"]), "a process track for each")
-    with open(path("out.csv")) as file:
-        expect(sum(line.split(",")[8] in ("returned", "open", "unwound", "entered", "lost") for line in file) >= calls, "rows of the table")
-    test.tool("view", name, "-o", path("page.html"))
-    with open(path("page.html")) as file:
-        expect("4 processes" in file.read(), "the page")
+    rows = [line.split(",") for line in read(test.path("out.csv")).split("\n")[:-1]]
+    expect(sum(row[8] in ("returned", "open", "unwound", "entered", "lost") for row in rows) >= calls, "rows of the table")
+    test.tool("view", name, "-o", test.path("page.html"))
+    expect("4 processes" in read(test.path("page.html")), "the page")
     expect("no function differs" in test.tool("diff", name, name).stdout, "a run differs from itself")
     test.tool("callers", name, "malloc")
     for reader in ("replay", "libs", "startup", "dump"):
@@ -191,13 +168,13 @@ def a_killed_recorder_leaves_a_run_that_can_be_read(test):
 
 def a_process_that_lives_on_keeps_its_file_in_place(test):
     # The second program waits for the end of a FIFO that this test holds open.
-    fifo = os.path.join(test.directory.path, "fifo")
+    fifo = test.path("fifo")
     os.mkfifo(fifo)
     hold = os.open(fifo, os.O_RDWR)
     try:
         test.record("/bin/sh", "-c", f"cat {fifo} >/dev/null 2>&1 & exit 0")
         name = test.only()
-        expect(os.path.isdir(os.path.join(test.folder, name)), "its directory is gone")
+        expect(os.path.isdir(test.trace(name)), "its directory is gone")
         expect("being recorded" in test.tool("clean", name, "--yes", status=1).stderr, "it can be removed")
     finally:
         os.close(hold)
@@ -205,23 +182,22 @@ def a_process_that_lives_on_keeps_its_file_in_place(test):
 
 def the_wanted_name_is_that_of_the_file_or_the_directory(test):
     test.record("-o", "mine", "/bin/true")
-    expect(os.path.isfile(os.path.join(test.folder, test.only())) and test.only() == "mine", test.there())
+    expect(os.path.isfile(test.trace(test.only())) and test.only() == "mine", test.there())
     test.record("--force", "-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null")  # in the place of the former one
-    expect(os.path.isdir(os.path.join(test.folder, test.only())) and test.only() == "mine", test.there())
+    expect(os.path.isdir(test.trace(test.only())) and test.only() == "mine", test.there())
     several = test.json("report", "mine")
     expect(len(several["processes"]) == 3, several["processes"])
     test.record("--force", "-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; :")
     expect(len(test.json("report", "mine")["processes"]) == 2, "files of the former run are left")
     test.record("--force", "-o", "mine", "/bin/true")
-    expect(os.path.isfile(os.path.join(test.folder, test.only())), test.there())
+    expect(os.path.isfile(test.trace(test.only())), test.there())
 
 
 def a_directory_of_something_else_is_left_alone(test):
-    os.mkdir(os.path.join(test.folder, "kept"))
-    with open(os.path.join(test.folder, "kept", "text"), "w") as file:
-        file.write("important")
+    os.mkdir(test.trace("kept"))
+    write(test.trace("kept/text"), "important")
     said = test.record("-o", "kept", "/bin/true", status=2).stderr
-    expect("is not a finished run" in said and os.listdir(os.path.join(test.folder, "kept")) == ["text"], said)
+    expect("is not a finished run" in said and os.listdir(test.trace("kept")) == ["text"], said)
 
 
 def a_wanted_template_still_gives_each_process_a_file(test):
@@ -240,7 +216,7 @@ def a_recorder_in_a_recorded_program_has_a_run_of_its_own(test):
     test.record("/bin/sh", "-c", f"{test.settings.tool} record --quiet /bin/sh -c 'ls / >/dev/null; ls / >/dev/null'; :")
     expect(len(test.there()) == 2 and all(n.startswith("tracer.sh.") for n in test.there()), test.there())
     for name in test.there():
-        sessions = {t.header["session"] for t in tracefile.read_all(os.path.join(test.folder, name))}
+        sessions = {t.header["session"] for t in tracefile.read_all(test.trace(name))}
         expect(len(sessions) == 1, f"{name} has traces of {len(sessions)} runs")
 
 
@@ -254,15 +230,14 @@ def clean_removes_runs_and_nothing_else(test):
     test.record("/bin/true")
     test.record("/bin/sh", "-c", "ls / >/dev/null; :")
     test.record("-o", "named.trace", "/bin/true")
-    mixed = os.path.join(test.folder, "tracer.mixed.1")
+    mixed = test.trace("tracer.mixed.1")
     os.mkdir(mixed)
     for name, text in (("notes", "mine"), ("tracer.fake.2.trace", "no trace")):
-        with open(os.path.join(mixed if name == "notes" else test.folder, name), "w") as file:
-            file.write(text)
+        write(os.path.join(mixed if name == "notes" else test.traces, name), text)
     # Somebody's own folder, with a copy of a run in it.
-    golden = os.path.join(test.folder, "golden")
+    golden = test.trace("golden")
     os.mkdir(golden)
-    shutil.copy(os.path.join(test.folder, "named.trace"), os.path.join(golden, "before.trace"))
+    shutil.copy(test.trace("named.trace"), os.path.join(golden, "before.trace"))
     before = test.there()
     expect("would remove 2 runs" in test.tool("clean", "--dry-run").stdout and test.there() == before, "a dry run removes")
     test.tool("clean", status=2)  # cannot ask
@@ -279,11 +254,4 @@ def clean_removes_runs_and_nothing_else(test):
 
 
 def tests():
-    return [Runs(check) for check in (
-        one_process_leaves_one_file, what_make_starts_is_one_directory_with_all_its_calls, every_reader_takes_a_run,
-        programs_of_one_process_are_one, a_forked_process_is_another_one, a_run_is_read_while_it_grows,
-        the_name_of_a_run_stays_good_when_it_becomes_a_file, a_killed_process_leaves_what_it_had,
-        a_killed_recorder_leaves_a_run_that_can_be_read, a_process_that_lives_on_keeps_its_file_in_place,
-        the_wanted_name_is_that_of_the_file_or_the_directory, a_directory_of_something_else_is_left_alone,
-        a_wanted_template_still_gives_each_process_a_file, a_program_may_leave_its_directory,
-        a_recorder_in_a_recorded_program_has_a_run_of_its_own, the_summary_counts_all_processes, clean_removes_runs_and_nothing_else)]
+    return suite.tests_of(__name__, Runs)

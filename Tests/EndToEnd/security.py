@@ -6,235 +6,214 @@ import os
 import shutil
 import stat
 import subprocess
-from dataclasses import dataclass
-from typing import Callable
 
 import build
 import harness
+import suite
 import tracefile
 from harness import Failed, Skipped, expect
+from suite import need, read, read_bytes, write
 
 
-class Ground:
-    """A folder, the program `steady`, and a run of it under the agent."""
+class Security(suite.Test):
+    """The program `steady`, and a run of it under the agent."""
 
-    def __init__(self, settings):
-        self.settings = settings
-        self.directory = harness.Directory("security", settings.keep)
-        self.path = self.directory.fresh()
-        self.traces = self.directory.traces
-        self.program = build.build(next(c for s in build.subjects() if s.name == "steady" for c in s.cases()))
+    def prepare(self):
+        self.program = build.program_of("steady")
 
-    def run(self, output, *extra, argv=None, **environment):
-        whole = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.directory)
-        whole.update(TRACER_OUT=output, **environment)
-        run = harness.execute(argv or [self.program, "5000"], self.path, whole)
-        expect(argv is not None or run.status == 7 and run.stdout.strip(),
-               f"the program: {harness.describe(run.status)}: {run.stderr[-300:]}")
+    def traced(self, output, argv=None, **variables):
+        run = harness.execute(argv or [self.program, "5000"], self.directory.path, self.traced_environment(TRACER_OUT=output, **variables))
+        expect(argv is not None or run.status == 7 and run.stdout.strip(), f"the program: {harness.describe(run.status)}: {run.stderr[-300:]}")
         return run
 
-    def said(self, run, word):
-        lines = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
-        expect(len(lines) == 1 and word in lines[0], f"expected one line with {word!r}: {lines}")
+    def startup(self, trace, *command):
+        """A command under `tracer startup --loader`."""
+        return self.tool("startup", "--loader", "-o", trace, "--", *command, status=None)
 
-    def file(self, name, text):
-        path = os.path.join(self.path, name)
-        with open(path, "w") as file:
-            file.write(text)
-        return path
+
+def said(run, word):
+    lines = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
+    expect(len(lines) == 1 and word in lines[0], f"expected one line with {word!r}: {lines}")
 
 
 def expect_text(path, text):
-    with open(path) as file:
-        found = file.read(100)
+    found = read(path)[:100]
     expect(found == text, f"{os.path.basename(path)} was changed: {found[:60]!r}")
 
 
-def mode_is_0600_whatever_the_umask(ground):
+def mode_is_0600_whatever_the_umask(test):
     before = os.umask(0)
     try:
-        ground.run(os.path.join(ground.traces, "a.trace"))
+        test.traced(test.trace())
     finally:
         os.umask(before)
-    mode = stat.S_IMODE(os.stat(os.path.join(ground.traces, "a.trace")).st_mode)
+    mode = stat.S_IMODE(os.stat(test.trace()).st_mode)
     expect(mode == 0o600, f"mode {mode:o}")
 
 
-def refuses_a_symbolic_link(ground):
-    victim, link = ground.file("victim", "precious"), os.path.join(ground.traces, "a.trace")
+def refuses_a_symbolic_link(test):
+    victim, link = test.write("victim", "precious"), test.trace()
     os.symlink(victim, link)
-    ground.said(ground.run(link), "symbolic link")
+    said(test.traced(link), "symbolic link")
     expect_text(victim, "precious")
 
 
-def does_not_create_what_a_dangling_link_names(ground):
-    victim, link = os.path.join(ground.path, "victim"), os.path.join(ground.traces, "a.trace")
+def does_not_create_what_a_dangling_link_names(test):
+    victim, link = test.path("victim"), test.trace()
     os.symlink(victim, link)
-    ground.said(ground.run(link), "symbolic link")
+    said(test.traced(link), "symbolic link")
     expect(not os.path.lexists(victim), "the file that the link names was created")
 
 
-def does_not_follow_a_link_that_takes_the_name_later(ground):
-    victim = ground.file("victim", "precious")
-    run = ground.run(os.path.join(ground.traces, "a.trace"), MIDWAY="replace", TRACES=ground.traces, VICTIM=victim)
-    ground.said(run, "symbolic link")
+def does_not_follow_a_link_that_takes_the_name_later(test):
+    victim = test.write("victim", "precious")
+    run = test.traced(test.trace(), MIDWAY="replace", TRACES=test.traces, VICTIM=victim)
+    said(run, "symbolic link")
     expect_text(victim, "precious")
 
 
-def does_not_write_to_a_file_that_takes_the_name_later(ground):
-    victim = ground.file("victim", "precious")
-    run = ground.run(os.path.join(ground.traces, "a.trace"), MIDWAY="exchange", TRACES=ground.traces, VICTIM=victim)
-    ground.said(run, "the file is gone")
-    expect_text(os.path.join(ground.traces, "a.trace"), "precious")
+def does_not_write_to_a_file_that_takes_the_name_later(test):
+    victim = test.write("victim", "precious")
+    run = test.traced(test.trace(), MIDWAY="exchange", TRACES=test.traces, VICTIM=victim)
+    said(run, "the file is gone")
+    expect_text(test.trace(), "precious")
 
 
-def leaves_a_file_that_is_no_trace(ground):
-    victim = ground.file("victim", "precious " * 100)
-    ground.said(ground.run(victim), "not a trace of tracer's")
+def leaves_a_file_that_is_no_trace(test):
+    victim = test.write("victim", "precious " * 100)
+    said(test.traced(victim), "not a trace of tracer's")
     expect_text(victim, ("precious " * 100)[:100])
 
 
-def takes_the_next_name_where_one_is_taken(ground):
+def takes_the_next_name_where_one_is_taken(test):
     """In /tmp anybody may put a file at a name that can be guessed: the program is recorded all the same."""
-    path = os.path.join(ground.traces, "a.trace")
+    path = test.trace()
     for obstacle in ("file", "link", "folder"):
         if obstacle == "file":
-            with open(path, "w") as file:
-                file.write("precious")
+            write(path, "precious")
         elif obstacle == "link":
             os.symlink("/nowhere", path)
         else:
             os.mkdir(path)
-        ground.said(ground.run(path), "recording to ")
-        others = [name for name in os.listdir(ground.traces) if name != "a.trace"]
-        expect(len(others) == 1 and others[0].startswith("a.") and tracefile.Trace(os.path.join(ground.traces, others[0])).trees().count("steady_both") != 0,
+        said(test.traced(path), "recording to ")
+        others = [name for name in os.listdir(test.traces) if name != "a.trace"]
+        expect(len(others) == 1 and others[0].startswith("a.") and tracefile.Trace(test.trace(others[0])).trees().count("steady_both") != 0,
                f"{obstacle}: {others}")
-        os.unlink(os.path.join(ground.traces, others[0]))
+        os.unlink(test.trace(others[0]))
         os.rmdir(path) if obstacle == "folder" else os.unlink(path)
 
 
-def leaves_the_trace_of_another_pid_namespace(ground):
+def leaves_the_trace_of_another_pid_namespace(test):
     """There a number says nothing of a process here."""
-    path, first = os.path.join(ground.traces, "a.trace"), os.path.join(ground.path, "first")
+    path, first = test.trace(), test.path("first")
     space = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
     if os.geteuid() != 0 or subprocess.run([*space, "true"], stderr=subprocess.DEVNULL).returncode:
         raise Skipped("no pid namespace to be had")
-    whole = harness.traced_environment(ground.settings, harness.passed_on(os.environ), ground.directory)
+    environment = test.traced_environment(TRACER_OUT=path)
     os.mkfifo(first)
     # Numbers begin at 1 there: that of a process here is none.
-    living = subprocess.Popen(["sh", "-c", f"echo begun; read line < {first}"], env={**whole, "TRACER_OUT": path}, stdout=subprocess.PIPE)
+    living = subprocess.Popen(["sh", "-c", f"echo begun; read line < {first}"], env=environment, stdout=subprocess.PIPE)
     try:
         expect(living.stdout.readline() == b"begun\n", "sh did not begin")
         before = os.stat(path).st_ino
-        there = subprocess.run([*space, ground.program, "5000"], env={**harness.passed_on(os.environ), "LD_PRELOAD": whole["LD_PRELOAD"], "TRACER_OUT": path},
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        there = subprocess.run([*space, test.program, "5000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               env=test.environment(LD_PRELOAD=environment["LD_PRELOAD"], TRACER_OUT=path))
         expect(there.returncode == 7 and os.stat(path).st_ino == before,
                f"status {there.returncode}, {there.stderr}, the trace of the living process was replaced: {os.stat(path).st_ino != before}")
     finally:
-        with open(first, "w") as file:
-            file.write("\n")
+        write(first, "\n")
         living.wait()
 
 
-def leaves_a_device_and_a_fifo(ground):
-    fifo = os.path.join(ground.path, "fifo")
+def leaves_a_device_and_a_fifo(test):
+    fifo = test.path("fifo")
     os.mkfifo(fifo)
     names = [fifo]
     try:
-        os.mknod(os.path.join(ground.path, "null"), stat.S_IFCHR | 0o600, os.makedev(1, 3))
-        names.append(os.path.join(ground.path, "null"))
+        os.mknod(test.path("null"), stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        names.append(test.path("null"))
     except PermissionError:
         pass # only root has devices
     for name in names:
         before = os.stat(name)
-        ground.said(ground.run(name), "not a trace of tracer's")
+        said(test.traced(name), "not a trace of tracer's")
         after = os.stat(name)
         expect((before.st_ino, before.st_mode) == (after.st_ino, after.st_mode), f"{os.path.basename(name)} was replaced")
 
 
-def replaces_only_the_trace_of_a_process_that_is_gone(ground):
-    path = os.path.join(ground.traces, "a.trace")
-    ground.run(path)
-    other = os.path.join(ground.path, "second name")
+def replaces_only_the_trace_of_a_process_that_is_gone(test):
+    path = test.trace()
+    test.traced(path)
+    other = test.path("second name")
     os.link(path, other) # somebody kept it by another name
     before = os.stat(other)
-    ground.run(path)
+    test.traced(path)
     after = os.stat(other)
     expect((before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns) and os.stat(path).st_ino != after.st_ino,
            "the old trace was written over instead of being replaced")
 
 
-def a_trace_holds_no_environment(ground):
+def a_trace_holds_no_environment(test):
     word = "a-password-of-" + os.urandom(8).hex()
-    ground.run(os.path.join(ground.traces, "a.trace"), PASSWORD=word)
-    ground.run(os.path.join(ground.traces, "b.trace"), argv=[ground.program, "5000", word])
-    found = {}
-    for name in ("a.trace", "b.trace"):
-        with open(os.path.join(ground.traces, name), "rb") as file:
-            found[name] = word.encode() in file.read()
+    test.traced(test.trace(), PASSWORD=word)
+    test.traced(test.trace("b.trace"), argv=[test.program, "5000", word])
+    found = {name: word.encode() in read_bytes(test.trace(name)) for name in ("a.trace", "b.trace")}
     expect(found == {"a.trace": False, "b.trace": True}, f"the environment, the command line: {found}")  # the second one: it would be found
 
 
-def nothing_is_honoured_in_a_setuid_program(ground):
+def nothing_is_honoured_in_a_setuid_program(test):
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         raise Skipped("only root can make a setuid program for somebody else, and setpriv runs it")
     # The loader drops our preload there. Linked to the library, the agent is in the process all the same.
-    source = ground.file("s.c", "#include <stdio.h>\n#include <unistd.h>\nextern void tracer_start(void) __attribute__((weak));\n"
+    source = ("#include <stdio.h>\n#include <unistd.h>\nextern void tracer_start(void) __attribute__((weak));\n"
                          "int main(void) { if (!tracer_start) return 9; tracer_start(); puts(geteuid() == getuid() ? \"plain\" : \"setuid\"); return 0; }\n")
-    program = os.path.join(ground.path, "s")
-    library = os.path.join(ground.path, "libtracer.so")
-    shutil.copy(ground.settings.agent, library)
-    subprocess.run(["gcc", source, "-o", program, "-Wl,--no-as-needed", library, f"-Wl,-rpath,{ground.path}"], check=True)
-    os.chmod(ground.path, 0o777)
+    library = shutil.copy(test.settings.agent, test.path("libtracer.so"))
+    program = test.compile("s", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{test.made}", source=source)
     for identity, text, traces in ((None, b"plain\n", 1), (2, b"setuid\n", 0)):
         if identity is not None:
             os.chown(program, identity, identity)
             os.chmod(program, 0o6755)
-        run = harness.execute(["setpriv", "--reuid", "65534", "--clear-groups", program], ground.path,
-                              {**harness.passed_on(os.environ), "TRACER_OUT": os.path.join(ground.traces, "%e.trace")})
+        run = harness.execute(["setpriv", "--reuid", "65534", "--clear-groups", program], test.directory.path,
+                              test.environment(TRACER_OUT=test.trace("%e.trace")))
         if run.stdout != text:
             raise Skipped("programs are not setuid on this file system") if run.stdout == b"plain\n" \
                 else Failed(f"{harness.describe(run.status)}: {run.stdout + run.stderr}")
-        found = os.listdir(ground.traces)
+        found = os.listdir(test.traces)
         expect(len(found) == traces and not run.stderr, f"{text}: {found}, {run.stderr}")
         for name in found:
-            os.unlink(os.path.join(ground.traces, name))
+            os.unlink(test.trace(name))
 
 
-def never_asks_for_a_writable_and_executable_page(ground):
-    if not shutil.which("strace"):
-        raise Skipped("strace is not installed")
-    case = next(c for s in build.subjects() if s.name == "dlopens" for c in s.cases() if c.case == "reload")
-    program = build.build(case)
-    log = os.path.join(ground.path, "log")
-    environment = harness.traced_environment(ground.settings, harness.passed_on(os.environ), ground.directory)
-    environment.update({k: v.replace("{build}", case.folder) for k, v in case.environment.items()})
+def never_asks_for_a_writable_and_executable_page(test):
+    need("strace")
+    case = build.case_of("dlopens", "reload")
+    program, log = build.build(case), test.path("log")
+    environment = test.traced_environment(**{k: v.replace("{build}", case.folder) for k, v in case.environment.items()})
     preload = environment.pop("LD_PRELOAD")
     run = harness.execute(["strace", "-f", "-o", log, "-e", "trace=mmap,mprotect,pkey_mprotect,mremap", "-E",
                            "LD_PRELOAD=" + preload, program, *[a.replace("{build}", case.folder) for a in case.arguments]],
-                          ground.path, environment)
+                          test.directory.path, environment)
     expect(run.status == 0, f"strace: {harness.describe(run.status)}: {run.stderr[-300:]}")
-    with open(log) as file:
-        calls = file.read().splitlines()
+    calls = read(log).splitlines()
     both = [line for line in calls if "PROT_WRITE" in line and "PROT_EXEC" in line]
     expect(not both and any("PROT_EXEC" in line and "mprotect" in line for line in calls),
            f"{len(both)} of {len(calls)} calls, the first: {both[:1]}")
 
 
-def no_page_is_writable_and_executable(ground):
-    case = next(c for s in build.subjects() if s.name == "own_maps" for c in s.cases())
+def no_page_is_writable_and_executable(test):
+    case = build.case_of("own_maps")
     program = build.build(case)
-    run = ground.run(os.path.join(ground.traces, "a.trace"), argv=[program, os.path.join(case.folder, "libplugged.so")])
+    run = test.traced(test.trace(), argv=[program, os.path.join(case.folder, "libplugged.so")])
     expect(run.status == 0 and run.stdout.endswith(b"\nlooked 4 times\n"), f"{harness.describe(run.status)}: {run.stdout + run.stderr}")
 
 
-def says_once_that_it_may_make_no_code(ground):
-    case = next(c for s in build.subjects() if s.name == "no_new_code" for c in s.cases())
+def says_once_that_it_may_make_no_code(test):
+    case = build.case_of("no_new_code")
     program = build.build(case)
     early, late = "may not create executable memory", "may no longer create executable memory"
     for how in ("filter", "mdwe"):
         for when, said in (("now", [late]), ("fork", [late] * 2), ("exec", [early]), ("chain", [early] * 2)):
-            run = ground.run(os.path.join(ground.traces, "a.trace"), argv=[program, how, when, case.folder])
+            run = test.traced(test.trace(), argv=[program, how, when, case.folder])
             lines = [line for line in run.stderr.decode().splitlines() if line.startswith("tracer: ")]
             expect(run.status == 0, f"{how} {when}: {harness.describe(run.status)}: {run.stderr[-300:]}")
             if how == "mdwe" and not lines and refuses_mdwe():
@@ -246,12 +225,12 @@ def refuses_mdwe():
     return ctypes.CDLL(None).prctl(66, 0, 0, 0, 0) < 0 # PR_GET_MDWE
 
 
-def read_only_relocations_are_read_only_again(ground):
+def read_only_relocations_are_read_only_again(test):
     """Pages of PT_GNU_RELRO that the loader protects in a bare run are protected in a traced one, in every module, after the start
     and after modules have come and gone."""
-    case = next(c for s in build.subjects() if s.name == "no_new_code" for c in s.cases())
-    program = os.path.join(ground.path, "relro")
-    source = ground.file("r.c", r"""
+    case = build.case_of("no_new_code")
+    build.build(case)
+    source = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -288,22 +267,20 @@ int main(int count, char **arguments) {
     }
     return count - 2;
 }
-""")
+"""
     for flags in (["-Wl,-z,relro,-z,now"], ["-Wl,-z,relro,-z,lazy"]):
-        subprocess.run(["gcc", source, "-o", program, *flags, "-ldl"], check=True)
-        argv = [program, os.path.join(case.folder, "liblater.so")]
-        build.build(case)
-        bare = harness.execute(argv, ground.path, harness.passed_on(os.environ))
-        traced = ground.run(os.path.join(ground.traces, "%p.trace"), argv=argv)
+        argv = [test.compile("relro", *flags, "-ldl", source=source), os.path.join(case.folder, "liblater.so")]
+        bare = harness.execute(argv, test.directory.path, test.environment())
+        traced = test.traced(test.trace("%p.trace"), argv=argv)
         lines = traced.stdout.decode().splitlines()
-        ours = [line for line in lines if ground.settings.agent in line]
+        ours = [line for line in lines if test.settings.agent in line]
         expect(len(ours) == 4 and not any("writable" in line for line in ours), f"{flags}: of the agent itself: {ours}")
         others = "".join(line + "\n" for line in lines if line not in ours).encode()
         expect(not bare.status and not traced.status and others == bare.stdout,
                f"{flags}: {harness.difference('what is protected', bare.stdout, others)}")
         expect(bare.stdout.count(b"read-only") >= 8 and b"writable" not in bare.stdout,
                f"{flags}: the loader protected nothing to compare with: {bare.stdout[:400]}")
-        expect(os.listdir(ground.traces), "nothing was recorded")
+        expect(os.listdir(test.traces), "nothing was recorded")
 
 
 # Before it becomes the program that `tracer startup --loader` is to start, the same process puts something else where the
@@ -322,32 +299,30 @@ exec "$@"
 """
 
 
-def the_loaders_notes_go_to_their_own_file(ground):
-    ask = ground.file("exchange", EXCHANGE)
-    os.chmod(ask, 0o755)
-    victim = ground.file("victim", "precious")
+def the_loaders_notes_go_to_their_own_file(test):
+    ask = test.write("exchange", EXCHANGE, mode=0o755)
+    victim = test.write("victim", "precious")
     for what in ("nothing", "link", "hard", "moved", "fifo", "folder"):
-        trace = os.path.join(ground.traces, f"{what}.trace")
-        run = subprocess.run([ground.settings.tool, "startup", "--loader", "-o", trace, "--", ask, victim, what, ground.program, "5000"],
-                             cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.HANGS)
+        trace = test.trace(f"{what}.trace")
+        run = test.startup(trace, ask, victim, what, test.program, "5000")
         expect(run.returncode == 7 and run.stdout.strip(), f"{what}: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
         expect_text(victim, "precious")
-        found = {name: os.lstat(os.path.join(ground.traces, name)) for name in os.listdir(ground.traces)}
+        found = {name: os.lstat(test.trace(name)) for name in os.listdir(test.traces)}
         notes = [name for name in found if name.endswith(".loader")]
         if what == "nothing":
             mode = stat.S_IMODE(found[notes[0]].st_mode) if notes else None
-            expect(mode == 0o600 and b"the loader audit was on" in run.stderr,
+            expect(mode == 0o600 and "the loader audit was on" in run.stderr,
                    f"the audit does not work, or its file has mode {mode}: {run.stderr[-300:]}")
-        elif notes or b"the loader audit wrote nothing" not in run.stderr:
+        elif notes or "the loader audit wrote nothing" not in run.stderr:
             raise Failed(f"{what}: {sorted(found)}: {run.stderr[-300:]}")
         for name in found:
-            path = os.path.join(ground.traces, name)
+            path = test.trace(name)
             os.rmdir(path) if stat.S_ISDIR(found[name].st_mode) else os.unlink(path)
 
 
-def the_loaders_notes_end_with_the_start(ground):
+def the_loaders_notes_end_with_the_start(test):
     """Later acts of the program do not affect the loader's notes: a filter that kills, a limit on files, forked children."""
-    source = ground.file("l.c", r"""
+    source = r"""
 #include <dlfcn.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
@@ -363,46 +338,20 @@ int main(int count, char **arguments) {
     wait(&status);
     return (count - 2) | status;
 }
-""")
-    case = next(c for s in build.subjects() if s.name == "no_new_code" for c in s.cases())
+"""
+    case, trace = build.case_of("no_new_code"), test.trace("l.trace")
     build.build(case)
-    program, trace = os.path.join(ground.path, "l"), os.path.join(ground.traces, "l.trace")
-    subprocess.run(["gcc", source, "-o", program, "-ldl"], check=True)
-    run = subprocess.run([ground.settings.tool, "startup", "--loader", "-o", trace, "--", program, os.path.join(case.folder, "liblater.so")],
-                         cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.HANGS)
-    with open(trace + ".loader") as file:
-        lines = file.read().splitlines()
+    run = test.startup(trace, test.compile("l", "-ldl", source=source), os.path.join(case.folder, "liblater.so"))
+    lines = read(trace + ".loader").splitlines()
     expect(not run.returncode and [line[0] for line in lines].count("V") == 1 and lines[-1].startswith("A ") and lines[-1].endswith(" 0"),
            f"{harness.describe(run.returncode)}: {lines[-3:]}")
     expect(not [line for line in lines if "liblater" in line or "libm.so" in line], f"notes of what was loaded later: {lines[-4:]}")
     # A file that may not grow: SIGXFSZ would end the program.
-    run = subprocess.run(["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", "env", "TRACER_QUIET=1", ground.settings.tool, "startup", "--loader", "-o", trace,
-                          "--", ground.program, "5000"], cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL,
-                         capture_output=True, timeout=harness.HANGS)
+    run = subprocess.run(["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", "env", "TRACER_QUIET=1", test.settings.tool, "startup", "--loader", "-o", trace,
+                          "--", test.program, "5000"], cwd=test.made, env=test.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                         timeout=harness.HANGS)
     expect(run.returncode == 7 and run.stdout.strip(), f"under a limit on files: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
 
 
-@dataclass
-class Security:
-    name: str
-    check: Callable
-
-    def run(self, settings):
-        if settings.bare_only:
-            return
-        ground = Ground(settings)
-        try:
-            self.check(ground)
-        finally:
-            ground.directory.done()
-
-
 def tests():
-    return [Security("security." + check.__name__, check) for check in (
-        mode_is_0600_whatever_the_umask, refuses_a_symbolic_link, does_not_create_what_a_dangling_link_names,
-        does_not_follow_a_link_that_takes_the_name_later, does_not_write_to_a_file_that_takes_the_name_later,
-        leaves_a_file_that_is_no_trace, takes_the_next_name_where_one_is_taken, leaves_the_trace_of_another_pid_namespace,
-        leaves_a_device_and_a_fifo, replaces_only_the_trace_of_a_process_that_is_gone, a_trace_holds_no_environment,
-        nothing_is_honoured_in_a_setuid_program, never_asks_for_a_writable_and_executable_page,
-        no_page_is_writable_and_executable, read_only_relocations_are_read_only_again, says_once_that_it_may_make_no_code,
-        the_loaders_notes_go_to_their_own_file, the_loaders_notes_end_with_the_start)]
+    return suite.tests_of(__name__, Security)

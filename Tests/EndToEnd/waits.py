@@ -2,13 +2,11 @@
 """`tracer waits`, `threads` and `samples` on real processes: what each wait was for, who held and who woke, against what the program knows
 of itself. Each also says how long it waited; the machine may have given it no CPU meanwhile, so that lengths are judged in one of a
 few runs, causes in each."""
-import json
 import os
-import subprocess
 import sys
 
 import build
-import harness
+import suite
 from harness import Failed, Skipped, expect
 
 sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
@@ -20,45 +18,14 @@ PINNING = 0.3  # for a read past the page cache, which pins its destination page
 LATE = 2_000_000  # ns: what the scheduler counts as such when it wakes a thread, and is the end of a wait here
 
 
-class Recorded:
-    """A build of a subject, and one recorded run of it."""
+class Waits(suite.Test):
+    """Builds a subject, and records one run of it."""
 
-    def __init__(self, settings, name):
-        self.settings, self.directory = settings, harness.Directory("waits." + name, settings.keep)
-        self.trace = os.path.join(self.directory.traces, "app.trace")
-
-    def build(self, name, *flags, compiler="gcc"):
-        program = os.path.join(self.directory.path, name)
-        command = [compiler, "-O1", "-g", "-pthread", "-o", program, os.path.join(build.SUBJECTS, f"part_{name}.c"), *flags]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=harness.HANGS)
-        expect(done.returncode == 0, f"does not build: {' '.join(command)}\n{done.stderr}")
-        return program
+    def subject(self, name, *flags):
+        return self.compile(name, "-O1", "-g", "-pthread", os.path.join(build.SUBJECTS, f"part_{name}.c"), *flags)
 
     def record(self, program, *options):
-        self.directory.fresh()
-        done = subprocess.run([self.settings.tool, "record", "--quiet", "--force", *options, "-o", self.trace, "--", program], capture_output=True, cwd=self.directory.path,
-                              env=harness.passed_on(os.environ), text=True, stdin=subprocess.DEVNULL, timeout=harness.HANGS)
-        expect(done.returncode == 0, f"{harness.describe(done.returncode)}: {done.stderr}")
-        return done.stdout
-
-    def json(self, *arguments):
-        done = subprocess.run([self.settings.tool, *arguments, self.trace, "--json"], capture_output=True, text=True, timeout=harness.HANGS)
-        expect(done.returncode == 0, f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
-        return json.loads(done.stdout)
-
-
-class Test:
-    def __init__(self, check, *arguments, name=None):
-        self.name, self.check, self.arguments = "waits." + (name or check.__name__), check, arguments
-
-    def run(self, settings):
-        if settings.bare_only:
-            return
-        recorded = Recorded(settings, self.name)
-        try:
-            self.check(recorded, *self.arguments)
-        finally:
-            recorded.directory.done()
+        return self.tool("record", "--quiet", "--force", *options, "-o", self.trace(), "--", program).stdout
 
 
 # Case, as the program names it → function and kind of the wait.
@@ -72,19 +39,19 @@ CASES = {
 BY_THE_KERNEL = {"pipe": "write", "fed": "write", "sent": "send", "starved": None, "hung": None, "polled": "write", "notified": "write"}  # who woke it, by which call; None: by its end
 
 
-def each_wait_has_its_cause(recorded, *options, has_switches=True):
+def each_wait_has_its_cause(test, options=(), has_switches=True):
     if has_switches and not kernel_reports():
         raise Skipped("the kernel does not report switches here")
-    program = recorded.build("waits")
+    program = test.subject("waits")
     for attempt in range(ATTEMPTS):
-        lines = recorded.record(program, "--exclude", "clock_gettime", *options).splitlines()
+        lines = test.record(program, "--exclude", "clock_gettime", *options).splitlines()
         noted = [(name, int(tid), int(length), int(address, 16) if address != "(nil)" else 0, int(other))
                 for name, tid, length, address, other in (line.split() for line in lines)]
-        found = recorded.json("waits")["waits"]
+        found = test.json("waits", test.trace())["waits"]
         expect([wait["duration_ns"] for wait in found] == sorted((wait["duration_ns"] for wait in found), reverse=True), "not the longest first")
         faults = [fault for case in noted if case[0] in CASES for fault in check_wait(case, noted, found, has_switches)]
         if has_switches:
-            faults += check_cpu(noted, recorded.json("threads")["threads"])
+            faults += check_cpu(noted, test.json("threads", test.trace())["threads"])
         if not faults:
             return
         if all(fault.startswith("length: ") for fault in faults) and attempt + 1 < ATTEMPTS:
@@ -158,16 +125,16 @@ def check_cpu(noted, threads):
     return faults
 
 
-def shares_of_samples_are_the_programs(recorded):
+def shares_of_samples_are_the_programs(test):
     """Each part's share of the samples is its share of the CPU time, by the program's own clock."""
     if not kernel_reports():
         raise Skipped("the kernel does not report samples here")
-    program = recorded.build("shares", "-fno-optimize-sibling-calls")
+    program = test.subject("shares", "-fno-optimize-sibling-calls")
     for attempt in range(ATTEMPTS):
-        out = recorded.record(program, "--sample=2000").split()
+        out = test.record(program, "--sample=2000").split()
         known = {name: int(nanoseconds) for name, nanoseconds in zip(out[::2], out[1::2])}
         whole = sum(known.values())
-        samples = recorded.json("samples")
+        samples = test.json("samples", test.trace())
         expect(samples["samples"] > 200, f"only {samples['samples']} samples")
         faults = []
         for name, nanoseconds in known.items():
@@ -180,10 +147,7 @@ def shares_of_samples_are_the_programs(recorded):
 
 
 def tests():
-    return [
-        Test(each_wait_has_its_cause),
-        Test(lambda recorded: each_wait_has_its_cause(recorded, "--call-sites"), name="each_wait_has_its_cause.call_sites"),
-        Test(lambda recorded: each_wait_has_its_cause(recorded, "--functions", "lib*!*"), name="each_wait_has_its_cause.within_the_c_library"),
-        Test(lambda recorded: each_wait_has_its_cause(recorded, "--no-states", has_switches=False), name="each_wait_has_its_cause.without_the_kernel"),
-        Test(shares_of_samples_are_the_programs),
-    ]
+    ways = {"": {}, ".call_sites": {"options": ["--call-sites"]}, ".within_the_c_library": {"options": ["--functions", "lib*!*"]},
+            ".without_the_kernel": {"options": ["--no-states"], "has_switches": False}}
+    return [Waits("waits.each_wait_has_its_cause" + name, lambda test, way=way: each_wait_has_its_cause(test, **way)) for name, way in ways.items()] \
+        + suite.tests_of(__name__, Waits)
