@@ -424,7 +424,7 @@ def correction_takes_out_what_recording_cost(test):
         names = [function["symbol"] for function in tree["functions"]]
         nodes = {names[node["function"]]: node for node in tree["nodes"] if node["function"] >= 0}
         parents = [nodes[f"parent_{n}"] for n in range(ROUNDS)]
-        expect(len(truth) == ROUNDS and not any(node["calls"] != 1 for node in parents) and nodes["leaf"]["calls"] == 1000,
+        expect(len(truth) == ROUNDS and all(node["calls"] == 1 for node in parents) and nodes["leaf"]["calls"] == 1000,
                "the program did not do what it should")
         header = tracefile.Trace(path).header
         scale = test.nanoseconds_of_tick(path) / COST_PARTS

@@ -4,7 +4,6 @@ same clock, before and after the thing in question: nothing here depends on how 
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -12,27 +11,26 @@ import time
 import build
 import golden
 import harness
+import suite
 import tracefile
 from harness import Skipped, expect
+from suite import need, read, read_bytes
 
 TOLERANCE = 50_000  # ns: two clocks that are each calibrated against the other
 
 
-class Folder:
-    """A build of the subject, and a directory for the traces of one test."""
+class Startup(suite.Test):
+    """A build of the subject, and the traces of one test."""
 
-    def __init__(self, settings):
-        self.settings = settings
-        self.directory = harness.Directory("startup", settings.keep)
-        self.path = os.path.join(self.directory.path, "build")
-        os.mkdir(self.path)
+    def prepare(self):
+        need("g++")
         self.stamps_path = os.path.join(self.directory.path, "stamps")
 
-    def compile(self, output, source, *flags, compiler="gcc"):
-        command = [compiler, "-O1", "-g", "-o", output, os.path.join(build.SUBJECTS, source), *flags, "-I",
-                   os.path.join(build.ROOT, "CSupport/include"), f"-Wl,-rpath,{self.path}", f"-L{self.path}"]
-        done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, timeout=harness.HANGS)
-        expect(not done.returncode, f"does not build: {' '.join(command)}\n{done.stderr}")
+    def compile(self, name, *words, source=None, compiler="gcc"):
+        """A C file of the subjects, or a text in C."""
+        words = [os.path.join(build.SUBJECTS, word) if word.startswith("part_") else word for word in words]
+        return super().compile(name, "-O1", "-g", *words, "-I", os.path.join(build.ROOT, "CSupport/include"), f"-Wl,-rpath,{self.made}",
+                               f"-L{self.made}", source=source, compiler=compiler)
 
     def program(self, *flags):
         shared = ["-shared", "-fPIC"]
@@ -41,37 +39,29 @@ class Folder:
         self.compile("libunused.so", "part_startup_unused.c", *shared)
         self.compile("libinner.so", "part_startup_plugin.c", *shared, "-DINNER")
         self.compile("libouter.so", "part_startup_plugin.c", *shared)
-        self.compile("app", "part_startup.c", "-Wl,--no-as-needed", "-lslow", "-lglobals", "-lunused", *flags)
-        return os.path.join(self.path, "app")
+        return self.compile("app", "part_startup.c", *flags, "-Wl,--no-as-needed", "-lslow", "-lglobals", "-lunused")
 
-    def environment(self):
-        return {**harness.passed_on(os.environ), "STAMPS": self.stamps_path}
+    def environment(self, **variables):
+        return super().environment(STAMPS=self.stamps_path, **variables)
 
-    def run(self, command, *options, timeout=harness.HANGS):
-        """The program under `tracer startup`: status, stdout, stderr. The trace is at self.trace."""
-        self.trace = os.path.join(self.directory.traces, "app.trace")
-        for path in (self.trace, self.trace + ".loader", self.stamps_path):
+    def start(self, command, *options, **variables):
+        """The program under `tracer startup`: status, stdout, stderr. The trace is at self.start_trace."""
+        self.start_trace = self.trace("app.trace")
+        for path in (self.start_trace, self.start_trace + ".loader", self.stamps_path):
             if os.path.exists(path):
                 os.unlink(path)
-        done = subprocess.run([self.settings.tool, "startup", "-o", self.trace, *options, "--", *command], env=self.environment(),
-                              capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout)
-        return done.returncode, done.stdout, done.stderr.decode()
-
-    def tool(self, *arguments):
-        done = subprocess.run([self.settings.tool, *arguments], capture_output=True, text=True, timeout=harness.HANGS)
-        expect(not done.returncode, f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
-        return done.stdout
+        done = self.tool("startup", "-o", self.start_trace, *options, "--", *command, status=None, env=self.environment(**variables))
+        return done.returncode, done.stdout, done.stderr
 
     def timeline(self, *options):
-        return json.loads(self.tool("startup", self.trace, "--json", *options))
+        return self.json("startup", self.start_trace, *options)
 
     def loader_is_seen(self):
         """The loader notes its start by the cycle counter, which a machine may not let the agent use."""
-        return json.loads(self.tool("info", self.trace, "--json"))["clock"] == "tsc"
+        return self.json("info", self.start_trace)["clock"] == "tsc"
 
     def stamps(self):
-        with open(self.stamps_path) as file:
-            return {name: (int(wall), int(cpu)) for name, wall, cpu in (line.split() for line in file)}
+        return {name: (int(wall), int(cpu)) for name, wall, cpu in (line.split() for line in read(self.stamps_path).splitlines())}
 
 
 def constructor(timeline, name):
@@ -87,13 +77,13 @@ def check_sum(timeline):
         expect(other["start_ns"] >= one["start_ns"] + one["duration_ns"] - 20, f"{other['name']} begins before {one['name']} ends")
 
 
-def stages_add_up_to_wall_time(folder):
-    program = folder.program()
+def stages_add_up_to_wall_time(test):
+    program = test.program()
     for _ in range(10):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        status, out, err = folder.run([program, "serve"])
-        expect(status == 5 and out == b"served\n", f"status {status}, stdout {out}, stderr {err}")
-        timeline, stamps = folder.timeline(), folder.stamps()
+        status, out, err = test.start([program, "serve"])
+        expect(status == 5 and out == "served\n", f"status {status}, stdout {out}, stderr {err}")
+        timeline, stamps = test.timeline(), test.stamps()
         check_sum(timeline)
         begin = timeline["begin_monotonic_ns"]
         at = {phase["kind"]: begin + phase["start_ns"] for phase in timeline["phases"]}
@@ -108,9 +98,9 @@ def stages_add_up_to_wall_time(folder):
         expect(stamps["own"][0] - TOLERANCE <= at["main"] <= stamps["main"][0] + TOLERANCE, "main")
 
 
-def sleeping_and_computing_are_told_apart(folder):
-    folder.run([folder.program(), "print"])
-    timeline, stamps = folder.timeline(), folder.stamps()
+def sleeping_and_computing_are_told_apart(test):
+    test.start([test.program(), "print"])
+    timeline, stamps = test.timeline(), test.stamps()
     for name in ("slow", "spin"):
         run = constructor(timeline, name + "_init")
         wall = stamps[name + ".end"][0] - stamps[name + ".begin"][0]
@@ -124,22 +114,22 @@ def sleeping_and_computing_are_told_apart(folder):
     expect(spin["cpu_ns"] >= 5_000_000, f"5 ms of computing: {spin}")
 
 
-def a_row_of_constructors_has_its_cpu_time(folder):
+def a_row_of_constructors_has_its_cpu_time(test):
     """Between two of them the agent does not ask the kernel for the time."""
-    folder.compile("row", "part_startup_row.c")
+    program = test.compile("row", "part_startup_row.c")
     least = {} # constructor → least CPU time of all runs that was reported beyond what it measured, in ns
     for _ in range(5):
-        status, out, err = folder.run([os.path.join(folder.path, "row")])
+        status, out, err = test.start([program])
         expect(status == 0, err)
-        measured = {name: int(used) for name, used in (line.split() for line in out.decode().splitlines())}
-        runs = [c for c in folder.timeline()["constructors"] if c["name"].startswith("row_")]
+        measured = {name: int(used) for name, used in (line.split() for line in out.splitlines())}
+        runs = [c for c in test.timeline()["constructors"] if c["name"].startswith("row_")]
         expect(len(runs) == 64, f"{len(runs)} constructors: {runs}")
         for run in runs[1:]: # the first one touches the program's pages
             name, further = run["name"], run["cpu_ns"] - measured[run["name"]]
             expect(further >= -500, f"{name}: {run['cpu_ns']} ns of CPU time, it measured {measured[name]}")
             least[name] = min(least.get(name, further), further)
         # CPU time between two constructors belongs to neither, and is not longer than the time that passed.
-        trace, = tracefile.read_all(folder.directory.traces)
+        trace, = tracefile.read_all(test.traces)
         row = [i for i in trace.initializers.values() if i.end and golden.name_of(trace, i.address, i.module).startswith("row_")]
         scale = golden.nanoseconds_of_tick(trace)
         for one, other in zip(row, row[1:]):
@@ -150,41 +140,41 @@ def a_row_of_constructors_has_its_cpu_time(folder):
         expect(further <= TOLERANCE, f"{name}: in each run at least {further} ns of CPU time more than it measured")
 
 
-def constructors_have_names_files_and_order(folder):
-    program = folder.program()
-    folder.run([program, "print"])
-    timeline = folder.timeline()
+def constructors_have_names_files_and_order(test):
+    program = test.program()
+    test.start([program, "print"])
+    timeline = test.timeline()
     slow, spin = constructor(timeline, "slow_init"), constructor(timeline, "spin_init")
     expect(slow["order"] < spin["order"] < constructor(timeline, "own_init")["order"], "not in the order in which they ran")
     for run, text in ((slow, "static void slow_init"), (spin, "static void spin_init")):
-        with open(os.path.join(build.SUBJECTS, "part_startup_slow.c")) as file:
-            line = 1 + [text in line for line in file].index(True)
+        lines = read(os.path.join(build.SUBJECTS, "part_startup_slow.c")).splitlines()
+        line = 1 + [text in line for line in lines].index(True)
         expect((run["file"], run["line"]) == ("part_startup_slow.c", line), f"{run['name']} at {run['file']}:{run['line']}, is in line {line}")
         expect(run["module"] == "libslow.so", run["module"])
     made = constructor(timeline, "static initializers of part_startup_globals.cpp")
     expect(made["globals"] == ["inner::first", "second"], f"globals {made['globals']}")
     finalizers = [f["name"] for f in timeline["finalizers"]]
     expect("slow_fini" in finalizers, f"finalizers {finalizers}")
-    table = folder.tool("startup", folder.trace, "--top", "100")
+    table = test.tool("startup", test.start_trace, "--top", "100").stdout
     expect("slow_init (part_startup_slow.c:" in table, table)
     expect("makes inner::first, second" in table, table)
-    subprocess.run(["strip", "libslow.so"], cwd=folder.path, check=True)
-    folder.run([program, "print"])
-    offset = [c for c in folder.timeline()["constructors"] if c["name"].startswith("libslow.so+0x")]
+    subprocess.run(["strip", "libslow.so"], cwd=test.made, check=True)
+    test.start([program, "print"])
+    offset = [c for c in test.timeline()["constructors"] if c["name"].startswith("libslow.so+0x")]
     expect(len(offset) >= 2, "a stripped library's constructors are module and offset")
 
 
-def a_replaced_library_is_not_asked_for_names(folder):
-    folder.run([folder.program(), "print"])
-    folder.compile("libslow.so", "part_startup_unused.c", "-shared", "-fPIC")
-    names = {c["name"] for c in folder.timeline()["constructors"] if c["module"] == "libslow.so"}
+def a_replaced_library_is_not_asked_for_names(test):
+    test.start([test.program(), "print"])
+    test.compile("libslow.so", "part_startup_unused.c", "-shared", "-fPIC")
+    names = {c["name"] for c in test.timeline()["constructors"] if c["module"] == "libslow.so"}
     expect(all(name.startswith("libslow.so+0x") for name in names), f"named after another file: {names}")
 
 
-def nested_dlopens_are_split(folder):
-    status, _, err = folder.run([folder.program(), "plugin"])
+def nested_dlopens_are_split(test):
+    status, _, err = test.start([test.program(), "plugin"])
     expect(status == 0, err)
-    timeline = folder.timeline()
+    timeline = test.timeline()
     outer, inner = constructor(timeline, "outer_init"), constructor(timeline, "inner_init")
     loads = {os.path.basename(load["path"]): load for load in timeline["dlopens"]}
     expect({"libouter.so", "libinner.so"} <= set(loads), f"loads {list(loads)}")
@@ -197,11 +187,11 @@ def nested_dlopens_are_split(folder):
         expect(abs(load["load_ns"] + load["constructors_ns"] - load["total_ns"]) <= 2, f"parts do not add up: {load}")
 
 
-def items_have_the_moments_that_they_took_themselves(folder):
-    folder.compile("staged", "part_startup_staged.c", os.path.join(build.ROOT, "Sources/Program/CTracerAPI/tracer_startup.c"), "-pthread")
-    status, _, err = folder.run([os.path.join(folder.path, "staged")], "--items")
+def items_have_the_moments_that_they_took_themselves(test):
+    program = test.compile("staged", "part_startup_staged.c", os.path.join(build.ROOT, "Sources/Program/CTracerAPI/tracer_startup.c"), "-pthread")
+    status, _, err = test.start([program], "--items")
     expect(status == 0, err)
-    timeline, stamps = folder.timeline(), folder.stamps()
+    timeline, stamps = test.timeline(), test.stamps()
     items = {item["name"]: item for item in timeline["items"]}
     expect(list(items) == ["config", "log", "fonts", "window", "outer", "inner"] or list(items) == ["config", "fonts", "log", "window", "outer", "inner"],
            f"items {list(items)}: in the order in which they began, those until ready")
@@ -219,52 +209,52 @@ def items_have_the_moments_that_they_took_themselves(folder):
     expect(items["log"]["waited_for"] is None and items["outer"]["waited_for"] is None, f"{items}")
     expect(items["outer"]["own_ns"] <= items["outer"]["total_ns"] - items["inner"]["total_ns"] + 2, f"inner is in outer's own time: {items}")
     expect(not timeline["spans"], f"spans: {timeline['spans']}")
-    for table in (err, folder.tool("startup", folder.trace, "--items")):
+    for table in (err, test.tool("startup", test.start_trace, "--items").stdout):
         rows = {line.split()[1]: line for line in table.splitlines() if line.lstrip()[:2] in ("1 ", "2 ")}
         expect(set(rows) == set(items) and rows["window"].endswith(" for fonts"), table)
-    expect("Start-up items, by own time" in folder.tool("startup", folder.trace), "not in the timeline")
-    folder.run([folder.program(), "print"])
-    expect("no start-up item began before ready" in folder.tool("startup", folder.trace, "--items"), "a program without items")
+    expect("Start-up items, by own time" in test.tool("startup", test.start_trace).stdout, "not in the timeline")
+    test.start([test.program(), "print"])
+    expect("no start-up item began before ready" in test.tool("startup", test.start_trace, "--items").stdout, "a program without items")
 
 
-def lazy_initializers_are_named(folder):
-    folder.run([folder.program(), "print"])
-    lazy = [run for run in folder.timeline()["lazy"] if "lazy" in run["name"]]
+def lazy_initializers_are_named(test):
+    test.start([test.program(), "print"])
+    lazy = [run for run in test.timeline()["lazy"] if "lazy" in run["name"]]
     expect(len(lazy) == 1, f"{lazy}")
     expect(lazy[0]["name"] == "lazy_value::lazy" and lazy[0]["module"] == "libglobals.so", f"{lazy[0]}")
     expect(lazy[0]["means"] == "__cxa_guard_acquire" and lazy[0]["duration_ns"] > 100_000, f"{lazy[0]}")
 
 
 def how_far_it_came(mode, status, where, stage):
-    def test(folder):
-        got, _, err = folder.run([folder.program(), mode])
+    def check(test):
+        got, _, err = test.start([test.program(), mode])
         expect(got == status, f"status {got}, expected {status}: {err}")
         expect(where in err, f"\"{where}\" is not in\n{err}")
-        timeline = folder.timeline()
+        timeline = test.timeline()
         expect(timeline["ready"] is None or mode == "print", f"ready: {timeline['ready']}")
         expect(timeline["phases"][-1]["kind"] == stage and timeline["phases"][-1]["cut"], f"{timeline['phases'][-1]}")
         check_sum(timeline)
-    return test
+    return check
 
 
-def an_unknown_ready_symbol_is_said(folder):
-    status, out, err = folder.run([folder.program(), "print"], "--ready", "no_such_function")
-    expect(status == 0 and out == b"words\n", f"status {status}, stdout {out}")
+def an_unknown_ready_symbol_is_said(test):
+    status, out, err = test.start([test.program(), "print"], "--ready", "no_such_function")
+    expect(status == 0 and out == "words\n", f"status {status}, stdout {out}")
     expect("not ready: there is no function no_such_function in this trace" in err and "never ready" in err, err)
-    expect(folder.timeline()["ready"]["reason"] == "output", "without --ready the first output counts")
+    expect(test.timeline()["ready"]["reason"] == "output", "without --ready the first output counts")
 
 
-def the_ready_symbol_counts(folder):
-    folder.run([folder.program(), "serve"], "--ready", "bind")
-    timeline, listening = folder.timeline("--ready", "bind"), folder.timeline("--ready", "listen")
+def the_ready_symbol_counts(test):
+    test.start([test.program(), "serve"], "--ready", "bind")
+    timeline, listening = test.timeline("--ready", "bind"), test.timeline("--ready", "listen")
     expect(timeline["ready"]["reason"] == "symbol", f"{timeline['ready']}")
     expect(timeline["total_ns"] < listening["total_ns"], "bind comes before listen")
 
 
-def the_programs_mark_comes_before_everything(folder):
-    status, out, _ = folder.run([folder.program(), "ready"])
-    expect(status == 0 and out == b"first words\n", f"{status} {out}")
-    timeline, stamps = folder.timeline(), folder.stamps()
+def the_programs_mark_comes_before_everything(test):
+    status, out, _ = test.start([test.program(), "ready"])
+    expect(status == 0 and out == "first words\n", f"{status} {out}")
+    timeline, stamps = test.timeline(), test.stamps()
     expect(timeline["ready"]["reason"] == "mark", f"{timeline['ready']}")
     ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
     expect(stamps["ready.before"][0] - TOLERANCE <= ready <= stamps["ready.after"][0] + TOLERANCE, "at another time")
@@ -273,134 +263,112 @@ def the_programs_mark_comes_before_everything(folder):
 
 
 def stop_at_ready_ends_a_server(*arguments):
-    def test(folder):
-        status, _, err = folder.run([folder.program(), "serve", "on", *arguments], "--stop-at-ready")
+    def check(test):
+        status, _, err = test.start([test.program(), "serve", "on", *arguments], "--stop-at-ready")
         expect(status == 0, f"status {status}: {err}")
         expect("first listen" in err, err)
-    return test
+    return check
 
 
-def loader_audit_tells_mapping_from_relocating(folder):
-    program = folder.program()
-    status, out, err = folder.run([program, "serve"], "--loader")
-    expect(status == 5 and out == b"served\n", f"status {status}, stdout {out}, stderr {err}")
+def loader_audit_tells_mapping_from_relocating(test):
+    program = test.program()
+    status, out, err = test.start([program, "serve"], "--loader")
+    expect(status == 5 and out == "served\n", f"status {status}, stdout {out}, stderr {err}")
     expect("the loader audit was on" in err, err)
-    timeline = folder.timeline()
+    timeline = test.timeline()
     kinds = [phase["kind"] for phase in timeline["phases"]]
-    expect(kinds[:3] == (["exec", "load", "relocate"] if folder.loader_is_seen() else ["load", "relocate", "library_constructors"]), f"{kinds}")
+    expect(kinds[:3] == (["exec", "load", "relocate"] if test.loader_is_seen() else ["load", "relocate", "library_constructors"]), f"{kinds}")
     check_sum(timeline)
     mapped = [os.path.basename(library["path"]) for library in timeline["loader_audit"]]
     expect({"libslow.so", "libglobals.so", "libunused.so", "libc.so.6"} <= set(mapped), f"{mapped}")
-    expect(not [n for n in os.listdir(folder.directory.traces) if n.startswith(".")], "a file is left over")
+    expect(not [n for n in os.listdir(test.traces) if n.startswith(".")], "a file is left over")
 
 
-def without_the_tool_the_beginning_is_an_estimate(folder):
-    program = folder.program()
-    folder.trace = os.path.join(folder.directory.traces, "bare.trace")
-    subprocess.run([program, "print"], env={**folder.environment(), "LD_PRELOAD": folder.settings.agent, "TRACER_OUT": folder.trace},
-                   capture_output=True, timeout=harness.HANGS)
-    timeline, stamps = folder.timeline(), folder.stamps()
+def without_the_tool_the_beginning_is_an_estimate(test):
+    program = test.program()
+    test.start_trace = test.trace("bare.trace")
+    harness.execute([program, "print"], test.directory.path, test.environment(LD_PRELOAD=test.settings.agent, TRACER_OUT=test.start_trace))
+    timeline, stamps = test.timeline(), test.stamps()
     check_sum(timeline)
     expect(not timeline["phases"][0]["exact"] and timeline["begin_error_ns"] > 0, f"{timeline['phases'][0]}")
     expect(timeline["begin_monotonic_ns"] - timeline["begin_error_ns"] < stamps["slow.begin"][0], "it begins too late")
 
 
-def a_script_that_ends_in_exec_is_part_of_the_start(folder):
-    script = os.path.join(folder.path, "wrapper")
-    with open(script, "w") as file:
-        file.write('#!/bin/sh\ni=0\nwhile [ $i -lt 500000 ]; do i=$((i+1)); done\nexec "$1" serve\n')
-    os.chmod(script, 0o755)
+def a_script_that_ends_in_exec_is_part_of_the_start(test):
+    script = test.write("wrapper", '#!/bin/sh\ni=0\nwhile [ $i -lt 500000 ]; do i=$((i+1)); done\nexec "$1" serve\n', mode=0o755)
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    status, out, err = folder.run([script, folder.program()], "--json")
-    expect(status == 5 and out == b"served\n", f"status {status}, stdout {out}, stderr {err}")
+    status, out, err = test.start([script, test.program()], "--json")
+    expect(status == 5 and out == "served\n", f"status {status}, stdout {out}, stderr {err}")
     timeline, _ = json.JSONDecoder().raw_decode(err, err.index("{\n"))  # what the tool says around it is no JSON
     check_sum(timeline)
-    first, stamps = timeline["phases"][0], folder.stamps()
+    first, stamps = timeline["phases"][0], test.stamps()
     name = f"exec of {os.path.basename(os.path.realpath('/bin/sh'))}"
-    expect(first["exact"] and (first["kind"] == "exec" and first["name"] == f"{name} → loader" if folder.loader_is_seen()
+    expect(first["exact"] and (first["kind"] == "exec" and first["name"] == f"{name} → loader" if test.loader_is_seen()
                                else first["kind"] == "load" and first["name"].startswith(f"{name}, map and relocate ")), f"{first}")
     expect(before < timeline["begin_monotonic_ns"] < stamps["slow.begin"][0], "exec is not between the start of the tool and the first constructor")
     ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
     expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE, "ready at another time")
     # Its trace alone does not say when the script began.
-    folder.trace, = (os.path.join(folder.directory.traces, name) for name in os.listdir(folder.directory.traces) if name != "app.trace")
-    alone = folder.timeline()
+    test.start_trace, = (test.trace(name) for name in os.listdir(test.traces) if name != "app.trace")
+    alone = test.timeline()
     expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
-    expect("another program started this one, or ran before it" in folder.tool("startup", folder.trace), "the note")
-    status, _, table = folder.run([script, folder.program()])
+    expect("another program started this one, or ran before it" in test.tool("startup", test.start_trace).stdout, "the note")
+    status, _, table = test.start([script, test.program()])
     expect(status == 5 and re.search(r"\d +m?s  \w+ ran first and became app by exec: start app itself\n", table), table)
 
 
-def waiting_for_a_thread_is_told_from_working(folder):
-    source = os.path.join(folder.path, "waits.c")
-    with open(source, "w") as file:
-        file.write('#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nstatic void *rest(void *x) { usleep(50000); return x; }\n'
-                   'int main(void) { pthread_t t; pthread_create(&t, 0, rest, 0); pthread_join(t, 0); puts("done"); return 0; }\n')
-    folder.compile("waits", source, "-pthread")
-    status, _, err = folder.run([os.path.join(folder.path, "waits")])
+def waiting_for_a_thread_is_told_from_working(test):
+    source = ('#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nstatic void *rest(void *x) { usleep(50000); return x; }\n'
+              'int main(void) { pthread_t t; pthread_create(&t, 0, rest, 0); pthread_join(t, 0); puts("done"); return 0; }\n')
+    status, _, err = test.start([test.compile("waits", "-pthread", source=source)])
     expect(status == 0 and "pthread_join [libc.so.6]: main waits there for another thread" in err, f"{status} {err}")
 
 
-def a_static_program_is_refused(folder):
-    source = os.path.join(folder.path, "alone.c")
-    with open(source, "w") as file:
-        file.write("int main(void) { return 0; }\n")
+def a_static_program_is_refused(test):
     for flag in ("-static", "-static-pie"):
-        folder.compile("alone", source, flag)
-        status, _, err = folder.run([os.path.join(folder.path, "alone")])
+        status, _, err = test.start([test.compile("alone", flag, source="int main(void) { return 0; }\n")])
         expect(status == 126 and "statically linked" in err and "link it dynamically" in err and err.count("\n") == 1, f"{flag}: {status} {err}")
 
 
-def initializers_are_seen_when_recording_starts_later(folder):
-    program = folder.program()
-    folder.environment = lambda: {**Folder.environment(folder), "TRACER_START": "off"}
-    status, _, err = folder.run([program, "print"])
+def initializers_are_seen_when_recording_starts_later(test):
+    status, _, err = test.start([test.program(), "print"], TRACER_START="off")
     expect(status == 0, f"status {status}: {err}")
-    timeline = folder.timeline()
+    timeline = test.timeline()
     check_sum(timeline)
     expect(constructor(timeline, "spin_init")["cpu_ns"] >= 5_000_000 and constructor(timeline, "own_init")["calls"] == 0, "constructors")
     expect([phase["kind"] for phase in timeline["phases"]][-1] == "main", f"{timeline['phases']}")
     expect("note: TRACER_START=off: calls made before" in err, err)
 
 
-def what_a_filter_may_hide_is_said(folder):
-    program = folder.program()
+def what_a_filter_may_hide_is_said(test):
+    program = test.program()
     note = "filtered calls out, possibly the one that makes the program ready"
     for variable, value in (("TRACER_INCLUDE", "nothing*"), ("TRACER_EXCLUDE", "*"), ("TRACER_MAXDEPTH", "1"), ("TRACER_MINMS", "10000")):
-        folder.environment = lambda: {**Folder.environment(folder), variable: value}
-        status, _, err = folder.run([program, "never"])
+        status, _, err = test.start([program, "never"], **{variable: value})
         expect(f"note: {variable} {note}" in err, f"{variable}: status {status}: {err}")
-    folder.environment = lambda: Folder.environment(folder)
-    status, _, err = folder.run([program, "never"])
+    status, _, err = test.start([program, "never"])
     expect(note not in err, err)
 
 
-def a_failure_is_not_passed_off_as_a_start(folder):
+def a_failure_is_not_passed_off_as_a_start(test):
     for name, text, status, is_said in (("complains", '#include <stdio.h>\nint main(void) { fputs("no\\n", stderr); return 3; }\n', 3, True),
                                         ("speaks", '#include <stdio.h>\nint main(void) { puts("yes"); return 0; }\n', 0, False)):
-        source = os.path.join(folder.path, name + ".c")
-        with open(source, "w") as file:
-            file.write(text)
-        folder.compile(name, source)
-        got, _, err = folder.run([os.path.join(folder.path, name)])
+        got, _, err = test.start([test.compile(name, source=text)])
         expect(got == status and ("note: it ended with status 3: if that is a failure" in err) == is_said, f"{name}: status {got}: {err}")
-    got, _, err = folder.run([folder.program(), "serve"])
+    got, _, err = test.start([test.program(), "serve"])
     expect(got == 5 and "it ended with status" not in err, f"a server that has listened was ready: {got} {err}")
 
 
-def a_constructor_of_another_thread_has_its_own_figures(folder):
-    for name, text in (("plug.c", '#include <stdlib.h>\n#include <string.h>\n__attribute__((constructor)) static void plug_init(void) '
-                                  '{ char *buffer = malloc(8 << 20); memset(buffer, 1, 8 << 20); free(buffer); }\n'),
-                       ("opens.c", '#include <dlfcn.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n'
-                                   'static void *open_it(void *x) { if (!dlopen("libplug.so", RTLD_NOW)) abort(); return x; }\n'
-                                   'int main(void) { pthread_t t; pthread_create(&t, 0, open_it, 0); pthread_join(t, 0); puts("x"); return 0; }\n')):
-        with open(os.path.join(folder.path, name), "w") as file:
-            file.write(text)
-    folder.compile("libplug.so", os.path.join(folder.path, "plug.c"), "-shared", "-fPIC", "-O0")
-    folder.compile("opens", os.path.join(folder.path, "opens.c"), "-pthread")
-    status, _, err = folder.run([os.path.join(folder.path, "opens")])
+def a_constructor_of_another_thread_has_its_own_figures(test):
+    plug = ('#include <stdlib.h>\n#include <string.h>\n__attribute__((constructor)) static void plug_init(void) '
+            '{ char *buffer = malloc(8 << 20); memset(buffer, 1, 8 << 20); free(buffer); }\n')
+    opens = ('#include <dlfcn.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n'
+             'static void *open_it(void *x) { if (!dlopen("libplug.so", RTLD_NOW)) abort(); return x; }\n'
+             'int main(void) { pthread_t t; pthread_create(&t, 0, open_it, 0); pthread_join(t, 0); puts("x"); return 0; }\n')
+    test.compile("libplug.so", "-shared", "-fPIC", "-O0", source=plug)
+    status, _, err = test.start([test.compile("opens", "-pthread", source=opens)])
     expect(status == 0, f"status {status}: {err}")
-    timeline = folder.timeline()
+    timeline = test.timeline()
     run = constructor(timeline, "plug_init")
     pages = (8 << 20) // os.sysconf("SC_PAGESIZE")
     expect(run["thread"] != timeline["pid"], f"it ran in the main thread: {run}")
@@ -409,50 +377,45 @@ def a_constructor_of_another_thread_has_its_own_figures(folder):
     expect(run["minor_faults"] >= (1 if huge else pages) and 0 < run["cpu_ns"] <= run["total_ns"] + TOLERANCE, f"{run}")
 
 
-def libraries_that_nothing_uses_are_named(folder):
-    folder.run([folder.program(), "print"])
-    report = json.loads(folder.tool("libs", folder.trace, "--json"))
+def libraries_that_nothing_uses_are_named(test):
+    test.start([test.program(), "print"])
+    report = test.json("libs", test.start_trace)
     libraries = {library["name"]: library for library in report["libraries"]}
     expect("libunused.so" in report["unused_by_program"], f"{report['unused_by_program']}")
     expect(not {"libslow.so", "libglobals.so", "libc.so.6"} & set(report["unused_by_program"]), f"{report['unused_by_program']}")
     expect(libraries["libslow.so"]["needed_by"] == ["app"] and libraries["libslow.so"]["calls"] >= 1, f"{libraries['libslow.so']}")
-    text = folder.tool("libs", folder.trace)
+    text = test.tool("libs", test.start_trace).stdout
     expect("libunused.so, by app" in text, text)
 
 
-def symbols_of_two_libraries_are_named(folder):
-    source = os.path.join(folder.path, "twice.c")
-    with open(source, "w") as file:
-        file.write("int twice(void) { return N; } int USER(void) { return twice(); }\n")
-    main = os.path.join(folder.path, "main.c")
-    with open(main, "w") as file:
-        file.write("int first(void), second(void); int main(void) { return first() + second() == 2 ? 0 : 1; }\n")
-    folder.compile("libone.so", source, "-shared", "-fPIC", "-DN=1", "-DUSER=first", "-fno-ipa-icf", "-fno-inline")
-    folder.compile("libtwo.so", source, "-shared", "-fPIC", "-DN=2", "-DUSER=second", "-fno-ipa-icf", "-fno-inline")
-    folder.compile("twice", main, "-lone", "-ltwo")
-    status, _, err = folder.run([os.path.join(folder.path, "twice")])
+def symbols_of_two_libraries_are_named(test):
+    twice = "int twice(void) { return N; } int USER(void) { return twice(); }\n"
+    main = "int first(void), second(void); int main(void) { return first() + second() == 2 ? 0 : 1; }\n"
+    for number, (name, user) in enumerate((("libone.so", "first"), ("libtwo.so", "second")), 1):
+        test.compile(name, "-shared", "-fPIC", f"-DN={number}", f"-DUSER={user}", "-fno-ipa-icf", "-fno-inline", source=twice)
+    status, _, err = test.start([test.compile("twice", "-lone", "-ltwo", source=main)])
     expect(status == 0, f"status {status}: {err}")
-    report = json.loads(folder.tool("libs", folder.trace, "--json"))
+    report = test.json("libs", test.start_trace)
     expect([(d["taken"], d["passed_over"], d["users"], d["symbols"]) for d in report["duplicates"] if "libone.so" == d["taken"]]
            == [("libone.so", "libtwo.so", ["libtwo.so"], ["twice"])], f"{report['duplicates']}")
 
 
-def constructors_before_the_agent_are_said(folder):
+def constructors_before_the_agent_are_said(test):
     """As with libpthread before glibc 2.34: the loader initializes the last library first that asks for it."""
-    program = folder.program()
-    folder.run([program])
-    expect(not any("before the agent" in note for note in folder.timeline()["notes"]), "said where the agent came first")
-    folder.compile("libunused.so", "part_startup_unused.c", "-shared", "-fPIC", "-Wl,-z,initfirst")
-    status, out, err = folder.run([program])
+    program = test.program()
+    test.start([program])
+    expect(not any("before the agent" in note for note in test.timeline()["notes"]), "said where the agent came first")
+    test.compile("libunused.so", "part_startup_unused.c", "-shared", "-fPIC", "-Wl,-z,initfirst")
+    status, out, err = test.start([program])
     expect(status == 0, f"status {status}, stdout {out}, stderr {err}")
-    expect(any("before the agent" in note for note in folder.timeline()["notes"]), f"not said: {folder.timeline()['notes']}")
+    expect(any("before the agent" in note for note in test.timeline()["notes"]), f"not said: {test.timeline()['notes']}")
 
 
-def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
+def an_unknown_loader_loses_its_hook_and_nothing_else(test):
     """One whose hook is followed by code: what the agent would write there does not fit."""
     if os.uname().machine != "x86_64":
         raise Skipped("one instruction is replaced on this architecture, and nothing after it")
-    program = folder.program()
+    program = test.program()
     interpreter = re.search(r"interpreter: (.*)]", subprocess.check_output(["readelf", "-lW", program], text=True))[1]
     symbols = subprocess.check_output(["readelf", "--dyn-syms", "-W", interpreter], text=True)
     hook = int(re.search(r"([0-9a-f]+) +\d+ FUNC +GLOBAL +DEFAULT +\d+ _dl_debug_state@", symbols)[1], 16)
@@ -460,62 +423,26 @@ def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
     for offset, address, size in re.findall(r"LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", segments):
         if 0 <= hook - int(address, 16) < int(size, 16):
             position = hook - int(address, 16) + int(offset, 16)
-    with open(interpreter, "rb") as file:
-        loader = bytearray(file.read())
+    loader = bytearray(read_bytes(interpreter))
     position = loader.index(0xc3, position) + 1 # the byte after `ret`
     loader[position] = 0x55 # push %rbp
-    other = os.path.join(folder.path, "ld-other.so")
-    with open(other, "wb") as file:
-        file.write(loader)
-    os.chmod(other, 0o755)
+    other = test.write("ld-other.so", bytes(loader), mode=0o755)
     for flags, is_seen in (((), True), ((f"-Wl,--dynamic-linker={other}",), False)):
-        status, out, err = folder.run([folder.program(*flags), "plugin"])
+        status, out, err = test.start([test.program(*flags), "plugin"])
         expect(status == 0, f"{flags}: status {status}, stdout {out}, stderr {err}")
-        timeline = folder.timeline()
+        timeline = test.timeline()
         expect(bool(timeline["dlopens"]) == is_seen, f"{flags}: {timeline['dlopens']}")
         expect(any("noticed late" in note for note in timeline["notes"]) != is_seen, f"{flags}: {timeline['notes']}")
 
 
-def a_trace_of_no_start_is_refused(folder):
-    path = os.path.join(folder.directory.path, "x.trace")
-    with open(path, "wb") as file:
-        file.write(b"no trace at all")
+def a_trace_of_no_start_is_refused(test):
+    path = test.write("x.trace", "no trace at all")
     for arguments, status in ((["startup", path], 1), (["startup"], 2), (["startup", path, "--", "true"], 2), (["startup", path, "--stop-at-ready"], 2),
                               (["startup", "--", "/nowhere/at/all"], 127), (["libs", path], 1)):
-        done = subprocess.run([folder.settings.tool, *arguments], capture_output=True, text=True, timeout=harness.HANGS, cwd=folder.directory.path)
-        expect(done.returncode == status, f"{arguments}: status {done.returncode}, expected {status}: {done.stderr}")
-
-
-class StartupTest:
-    def __init__(self, name, body):
-        self.name, self.body = "startup." + name, body
-
-    def run(self, settings):
-        if settings.bare_only:
-            return
-        if not shutil.which("g++"):
-            raise Skipped("no g++")
-        folder = Folder(settings)
-        try:
-            self.body(folder)
-        finally:
-            folder.directory.done()
+        test.tool(*arguments, status=status)
 
 
 def tests():
-    plain = [stages_add_up_to_wall_time, sleeping_and_computing_are_told_apart, a_row_of_constructors_has_its_cpu_time,
-             constructors_have_names_files_and_order,
-             a_replaced_library_is_not_asked_for_names, nested_dlopens_are_split,
-             items_have_the_moments_that_they_took_themselves, lazy_initializers_are_named,
-             an_unknown_ready_symbol_is_said, the_ready_symbol_counts, the_programs_mark_comes_before_everything,
-             loader_audit_tells_mapping_from_relocating, without_the_tool_the_beginning_is_an_estimate,
-             a_script_that_ends_in_exec_is_part_of_the_start, waiting_for_a_thread_is_told_from_working, a_static_program_is_refused,
-             initializers_are_seen_when_recording_starts_later, what_a_filter_may_hide_is_said,
-             a_failure_is_not_passed_off_as_a_start,
-             a_constructor_of_another_thread_has_its_own_figures,
-             libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, constructors_before_the_agent_are_said,
-             an_unknown_loader_loses_its_hook_and_nothing_else,
-             a_trace_of_no_start_is_refused]
     named = {
         "exit_in_a_constructor": how_far_it_came("early", 3, "exit was called in own_init (part_startup.c:", "executable_constructors"),
         "death_in_a_constructor": how_far_it_came("die", 128 + signal.SIGSEGV, "in own_init (part_startup.c:", "executable_constructors"),
@@ -523,4 +450,4 @@ def tests():
         "stop_at_ready": stop_at_ready_ends_a_server(),
         "stop_at_ready_of_one_that_ignores_sigterm": stop_at_ready_ends_a_server("deaf"),
     }
-    return [StartupTest(f.__name__, f) for f in plain] + [StartupTest(n, f) for n, f in named.items()]
+    return suite.tests_of(__name__, Startup) + [Startup("startup." + name, check) for name, check in named.items()]
