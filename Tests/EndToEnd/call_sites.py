@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Call sites (TRACER_CALLSITES): each call with the line that it was made from, against what the program itself has counted; by the
 independent decoder with addr2line, and by the tool."""
-import json
 import os
 import re
 import shutil
@@ -9,8 +8,9 @@ import subprocess
 
 import build
 import harness
+import suite
 import tracefile
-from harness import Failed, Skipped, expect
+from harness import Skipped, expect
 
 NOTE_H = r"""
 void note(const char *function, const char *file, int line, long count);
@@ -141,53 +141,27 @@ int main(void) { printf("%d\n", crowd(1) > 0); return 0; }
 """
 
 
-class Case:
-    def __init__(self, name, check):
-        self.name, self.check = "call_sites." + name, check
-
-    def run(self, settings):
-        if settings.bare_only:
-            return None
-        self.settings = settings
+class CallSites(suite.Test):
+    def prepare(self):
         self.prefix = "aarch64-linux-gnu-" if harness.EMULATOR else ""
-        if not shutil.which(self.prefix + "gcc") or not shutil.which(self.prefix + "addr2line"):
-            raise Skipped(f"no {self.prefix}gcc")
-        self.directory = harness.Directory(self.name, settings.keep)
-        self.made = os.path.join(self.directory.path, "made")
-        os.mkdir(self.made)
-        try:
-            self.directory.fresh()
-            return self.check(self)
-        finally:
-            self.directory.done()
+        suite.need(self.prefix + "gcc", self.prefix + "addr2line")
 
-    def compile(self, name, text, *options):
-        source = os.path.join(self.made, re.sub(r"^lib(.*)\.so$", r"\1", name) + ".c")
-        with open(os.path.join(self.made, "note.h"), "w") as file:
-            file.write(NOTE_H)
-        with open(source, "w") as file:
-            file.write(text)
-        path = os.path.join(self.made, name)
+    def build(self, name, text, *options):
+        self.write("note.h", NOTE_H)
+        source = self.write(re.sub(r"^lib(.*)\.so$", r"\1", name) + ".c", text)
         shared = ["-shared", "-fPIC"] if name.endswith(".so") else []
-        done = subprocess.run([self.prefix + "gcc", *shared, source, "-o", path, "-pthread", f"-Wl,-rpath,{self.made}", *options], capture_output=True, text=True)
-        expect(not done.returncode, f"does not build: {done.stderr[-400:]}")
-        return path
+        return self.compile(name, *shared, source, "-pthread", f"-Wl,-rpath,{self.made}", *options, compiler=self.prefix + "gcc")
 
     def subject(self, *options):
-        library = self.compile("libnote.so", LIBRARY, "-O2", "-g", *options)
-        plugins = [self.compile(f"lib{name}.so", PLUGIN.replace("LINES", str(n)).replace("plugged(long n) {", "plugged(long n) {" + "\n" * n), "-O2", "-g", library)
+        library = self.build("libnote.so", LIBRARY, "-O2", "-g", *options)
+        plugins = [self.build(f"lib{name}.so", PLUGIN.replace("LINES", str(n)).replace("plugged(long n) {", "plugged(long n) {" + "\n" * n), "-O2", "-g", library)
                    for n, name in enumerate(("first", "second"))]
-        return [self.compile("program", MAIN, "-O2", "-g", library, "-ldl"), *plugins]
+        return [self.build("program", MAIN, "-O2", "-g", library, "-ldl"), *plugins]
 
-    def traced(self, argv, **variables):
-        for name in os.listdir(self.directory.traces):
-            os.unlink(os.path.join(self.directory.traces, name))
-        environment = harness.traced_environment(self.settings, {**harness.passed_on(os.environ), **variables}, self.directory)
-        run = harness.execute(argv, self.directory.fresh(), environment)
-        expect(not run.status and not run.stderr, f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
-        traces, faults = harness.check_traces(self.settings, self.directory)
-        expect(not faults, "\n".join(faults))
-        return run.stdout.decode(), traces
+    def traced(self, last="x", options=(), **variables):
+        """What the subject says, and its traces."""
+        run = self.execute([*self.subject(*options), last], **variables)
+        return run.stdout.decode(), self.checked_traces()
 
     def lines(self, trace, name):
         """File and line -> calls of functions of this name, by the decoder and addr2line."""
@@ -201,10 +175,9 @@ class Case:
             counts[site] = counts.get(site, 0) + count
         return counts
 
-    def tool(self, *words):
-        done = subprocess.run([self.settings.tool, *words], capture_output=True, text=True, timeout=harness.HANGS)
-        expect(not done.returncode, f"tracer {' '.join(words)}: {done.stderr[-300:]}")
-        return done.stdout
+    def report(self, path, *words):
+        """Calls by function and site, by the tool."""
+        return sites_of(self.json("report", path, "--by", "site", *words)["functions"])
 
 
 def sites_of(rows):
@@ -220,70 +193,59 @@ def noted(text):
     return {(name, site): int(count) for name, site, count in (line.split() for line in text.splitlines())}
 
 
-def differences(expected, counts, names):
-    return [f"{name} from {site}: {counts.get((name, site), 0)}, expected {expected.get((name, site), 0)}"
-            for name, site in sorted(set(expected) | {key for key in counts if key[0] in names})
-            if counts.get((name, site), 0) != expected.get((name, site), 0)]
+def expect_counts(reader, expected, counts, names):
+    """Compares what a reader counts for functions with these names."""
+    wrong = [f"{name} from {site}: {counts.get((name, site), 0)}, expected {expected.get((name, site), 0)}"
+             for name, site in sorted(expected.keys() | counts.keys())
+             if name in names and counts.get((name, site), 0) != expected.get((name, site), 0)]
+    expect(not wrong, f"{reader}: " + "; ".join(wrong))
 
 
 def counts_are_those_of_the_program(variables, *options, without=(), filtered=False):
-    def check(case):
-        out, (trace,) = case.traced([*case.subject(*options), "x"], TRACER_CALLSITES="1", **variables)
+    def check(test):
+        out, (trace,) = test.traced(options=options, TRACER_CALLSITES="1", **variables)
         expect(trace.header["flags"] & tracefile.CALL_SITES, "the header does not say that there are call sites")
         expected = {key: count for key, count in noted(out).items() if key[0] not in without}
         names = {name for name, _ in expected}
-        counts = {(name, site): count for name in names for site, count in case.lines(trace, name).items()}
+        counts = {(name, site): count for name in names for site, count in test.lines(trace, name).items()}
         if filtered:  # calls of no measurable length
             few = {key: count for key, count in expected.items() if not count - trace.filtered_by_time <= counts.get(key, 0) <= count}
             expect(not few and not counts.keys() - expected.keys(), f"at most {trace.filtered_by_time} fewer than {few}: {counts}")
             expected = counts
-        wrong = differences(expected, counts, names)
-        expect(not wrong, "decoder: " + "; ".join(wrong))
-        if case.settings.tool and os.path.exists(case.settings.tool):
-            rows = json.loads(case.tool("report", trace.path, "--by", "site", "--json"))["functions"]
-            wrong = differences(expected, sites_of(rows), names)
-            expect(not wrong, "report: " + "; ".join(wrong))
-            rows = json.loads(case.tool("callers", trace.path, "far", "--sites", "--json"))["sites"]
-            wrong = differences({key: count for key, count in expected.items() if key[0] == "far"}, sites_of(rows), {"far"})
-            expect(not wrong, "callers: " + "; ".join(wrong))
+        expect_counts("decoder", expected, counts, names)
+        if test.settings.tool and os.path.exists(test.settings.tool):
+            expect_counts("report", expected, test.report(trace.path), names)
+            rows = test.json("callers", trace.path, "far", "--sites")["sites"]
+            expect_counts("callers", expected, sites_of(rows), {"far"})
     return check
 
 
-def functions_have_call_sites_too(case):
+def functions_have_call_sites_too(test):
     if harness.EMULATOR:
         raise Skipped("plans are made here")
-    program = case.subject()
-    harness.plan(case.settings, program[0], case.made)
-    out, (trace,) = case.traced([*program, "x"], TRACER_CALLSITES="1", TRACER_FUNCTIONS="*!far:*!down:*!many", TRACER_KEEPHOT="on")
-    expected = noted(out)
-    counts = {(name, site): count for name in ("far", "down") for site, count in case.lines(trace, name).items()}
-    wrong = differences({key: count for key, count in expected.items() if key[0] in ("far", "down")}, counts, {"far", "down"})
-    expect(not wrong, "; ".join(wrong))
-    callers = sorted(case.lines(trace, "many").values())
-    if callers != [1, 2]:
-        raise Failed(f"many, which no slot leads to, from {case.lines(trace, 'many')}")
+    harness.plan(test.settings, test.subject()[0], test.made)
+    out, (trace,) = test.traced(TRACER_CALLSITES="1", TRACER_FUNCTIONS="*!far:*!down:*!many", TRACER_KEEPHOT="on")
+    counts = {(name, site): count for name in ("far", "down") for site, count in test.lines(trace, name).items()}
+    expect_counts("decoder", noted(out), counts, {"far", "down"})
+    callers = test.lines(trace, "many")
+    expect(sorted(callers.values()) == [1, 2], f"many, which no slot leads to, from {callers}")
 
 
-def processes_are_added_up(case):
-    out, traces = case.traced([*case.subject(), "f"], TRACER_CALLSITES="1")
-    child, parent = out[:out.index("\n", out.rindex(" 25\n"))].splitlines(), None
-    half = len(child)
-    parent = noted("\n".join(out.splitlines()[half:]))
-    site = next(key for key, count in noted("\n".join(child)).items() if count == 25)
-    expected = {**{key: count for key, count in parent.items() if key[0] == "far"}, site: 25}
-    rows = json.loads(case.tool("report", case.directory.traces, "--by", "site", "--json", "--filter", "far"))["functions"]
-    wrong = differences(expected, sites_of(rows), {"far"})
-    expect(not wrong, "; ".join(wrong))
+def processes_are_added_up(test):
+    out, traces = test.traced("f", TRACER_CALLSITES="1")
+    end = out.index("\n", out.rindex(" 25\n")) + 1  # of the child's lines
+    site = next(key for key, count in noted(out[:end]).items() if count == 25)
+    expect_counts("report", {**noted(out[end:]), site: 25}, test.report(test.traces, "--filter", "far"), {"far"})
     pid = max(trace.header["pid"] for trace in traces)
-    rows = json.loads(case.tool("report", case.directory.traces, "--process", str(pid), "--by", "site", "--json", "--filter", "far"))["functions"]
-    expect(sites_of(rows) == {site: 25}, f"of the child alone: {sites_of(rows)}")
+    alone = test.report(test.traces, "--process", str(pid), "--filter", "far")
+    expect(alone == {site: 25}, f"of the child alone: {alone}")
 
 
-def windows_add_up(case):
-    _, (trace,) = case.traced([*case.subject(), "x"], TRACER_CALLSITES="1")
+def windows_add_up(test):
+    _, (trace,) = test.traced(TRACER_CALLSITES="1")
 
     def counted(*window):
-        return sites_of(json.loads(case.tool("report", trace.path, "--by", "site", "--json", "--filter", "far", *window))["functions"])
+        return test.report(trace.path, "--filter", "far", *window)
     whole, low, high = counted(), 0, 100
     # The calls may lie anywhere in the time of a program that was given no CPU for most of it: look for a moment among them.
     for _ in range(20):
@@ -297,62 +259,57 @@ def windows_add_up(case):
     expect(both == whole and len(first) not in (0, len(whole)), f"whole {whole}, two parts {[first, second]}")
 
 
-def what_a_ring_has_begun_with_is_known(case):
-    _, (trace,) = case.traced([*case.subject(), "x"], TRACER_CALLSITES="1", TRACER_MODE="ring", TRACER_MAXSIZE="512K")
+def what_a_ring_has_begun_with_is_known(test):
+    _, (trace,) = test.traced(TRACER_CALLSITES="1", TRACER_MODE="ring", TRACER_MAXSIZE="512K")
     first = min(sequence for chunks in trace.by_thread.values() for sequence, _, chunk in chunks if chunk["tid"] == trace.header["pid"])
     expect(first != 0, "the ring has overwritten nothing")
-    rows = json.loads(case.tool("report", trace.path, "--by", "site", "--json", "--filter", "outer"))["functions"]
+    rows = test.json("report", trace.path, "--by", "site", "--filter", "outer")["functions"]
     expect(len(rows) <= 1 and (not rows or rows[0]["site"] and rows[0]["site"]["function"] == "main"),
            f"outer, whose enter is overwritten: {rows}")
 
 
-def more_sites_than_labels(case):
-    library = case.compile("libnote.so", LIBRARY, "-O2")
-    program = case.compile("crowd", CROWD, library)
-    environment = harness.traced_environment(case.settings, {**harness.passed_on(os.environ), "TRACER_CALLSITES": "1"}, case.directory)
-    run = harness.execute([program], case.directory.fresh(), environment)
-    expect(not run.status and b"call sites" in run.stderr, f"{harness.describe(run.status)}: {run.stderr[-300:]}")
-    trace, = tracefile.read_all(case.directory.traces)
+def more_sites_than_labels(test):
+    program = test.build("crowd", CROWD, test.build("libnote.so", LIBRARY, "-O2"))
+    run = test.execute([program], said=None, TRACER_CALLSITES="1")
+    expect(b"call sites" in run.stderr, f"{run.stderr[-300:]}")
+    trace, = tracefile.read_all(test.traces)
     counts = trace.counts_by_site("far")
     expect(len(counts) == 70000 and set(counts.values()) == {1}, f"{len(counts)} sites, {sum(counts.values())} calls")
 
 
-def names_and_lines(case):
+def names_and_lines(test):
     """With DWARF, with that in a file apart, with symbols alone, and with nothing but the unwinder's table."""
-    argv = case.subject()
-    program = argv[0]
-    symbols = subprocess.run([case.prefix + "nm", program], capture_output=True, text=True, check=True).stdout
+    _, (trace,) = test.traced(TRACER_CALLSITES="1")
+    program = test.path("program")
+    symbols = subprocess.run([test.prefix + "nm", program], capture_output=True, text=True, check=True).stdout
     many = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" t many"))
-    whole = case.made + "/whole"
-    shutil.copy(program, whole)
+    whole = shutil.copy(program, test.path("whole"))
 
-    def sites(trace):
-        return [row["site"] for row in json.loads(case.tool("callers", trace.path, "far", "--sites", "--json"))["sites"] if row["calls"] in (150, 2100)]  # the third loop may be unrolled
-
-    _, (trace,) = case.traced([*argv, "x"], TRACER_CALLSITES="1")
-    found = sites(trace)
+    def sites():
+        rows = test.json("callers", trace.path, "far", "--sites")["sites"]
+        return [row["site"] for row in rows if row["calls"] in (150, 2100)]  # the third loop may be unrolled
+    found = sites()
     expect(len(found) == 2 and all((site["function"], site["module"], site["file"]) == ("many", "program", "program.c") for site in found),
            f"with DWARF: {found}")
-    text = case.tool("report", trace.path, "--by", "site", "--filter", "far")
+    text = test.tool("report", trace.path, "--by", "site", "--filter", "far").stdout
     expect(re.search(rf" far +many, program\.c:{found[0]['line']} \(program\)", text), f"as text:\n{text}")
-    objcopy, strip = case.prefix + "objcopy", case.prefix + "strip"
+    objcopy, strip = test.prefix + "objcopy", test.prefix + "strip"
     for name, commands, wanted in (
             ("a file apart", [[objcopy, "--only-keep-debug", whole, program + ".debug"], [strip, "-o", program, whole], [objcopy, "--add-gnu-debuglink=" + program + ".debug", program]],
              ("many", "program.c")),
             ("symbols", [[strip, "-g", "-o", program, whole], ["rm", program + ".debug"]], ("many", None)),
             ("nothing", [[strip, "-o", program, whole]], (f"program+{many:#x}", None))):
         for command in commands:
-            subprocess.run(command, check=True, capture_output=True, cwd=case.made)
-        found = sites(trace)
+            subprocess.run(command, check=True, capture_output=True, cwd=test.made)
+        found = sites()
         expect(len(found) == 2 and all((site["function"], site["file"]) == wanted for site in found), f"with {name}: {found}")
 
 
-def a_trace_without_says_what_to_do(case):
-    _, (trace,) = case.traced([*case.subject(), "x"])
+def a_trace_without_says_what_to_do(test):
+    _, (trace,) = test.traced()
     for words in (("report", trace.path, "--by", "site"), ("callers", trace.path, "far", "--sites")):
-        done = subprocess.run([case.settings.tool, *words], capture_output=True, text=True)
-        expect(done.returncode == 1 and done.stderr.count("\n") == 1 and "record --call-sites" in done.stderr,
-               f"tracer {' '.join(words)}: status {done.returncode}: {done.stderr}")
+        said = test.tool(*words, status=1).stderr
+        expect(said.count("\n") == 1 and "record --call-sites" in said, f"tracer {' '.join(words)}: {said}")
     counts = trace.counts_by_site("far")
     expect(list(counts) == [(None, 0)] and not trace.header["flags"] & tracefile.CALL_SITES, f"recorded without being asked for: {counts}")
 
@@ -361,9 +318,10 @@ MODES = {"slots": "*", "arm_call_sites": "counts* more_sites*"}
 
 
 def tests():
-    ways = {"plain": ({},), "monotonic": ({"TRACER_CLOCK": "monotonic"},), "filtered": ({"TRACER_MINMS": "0.000001"},), "no_plt": ({}, "-fno-plt")}
-    found = [Case("counts_are_those_of_the_program." + name, counts_are_those_of_the_program(*way, without=("_setjmp",) if name == "filtered" else (), filtered=name == "filtered"))
-             for name, way in ways.items()] + [Case(more_sites_than_labels.__name__, more_sites_than_labels)]
-    of_the_tool = (functions_have_call_sites_too, processes_are_added_up, windows_add_up, what_a_ring_has_begun_with_is_known, names_and_lines,
-                   a_trace_without_says_what_to_do)
-    return found if build.ARCHITECTURE == "aarch64" else found + [Case(check.__name__, check) for check in of_the_tool]
+    counts = counts_are_those_of_the_program
+    ways = {"plain": counts({}), "monotonic": counts({"TRACER_CLOCK": "monotonic"}), "no_plt": counts({}, "-fno-plt"),
+            "filtered": counts({"TRACER_MINMS": "0.000001"}, without=("_setjmp",), filtered=True)}
+    found = [CallSites(f"call_sites.{counts.__name__}.{name}", check) for name, check in ways.items()]
+    others = suite.tests_of(__name__, CallSites)
+    # Those of the tool are for one architecture.
+    return found + [test for test in others if build.ARCHITECTURE != "aarch64" or test.check is more_sites_than_labels]

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """Recording only which functions were called (TRACER_MODE=counts): exactly those are recorded, in threads, children and plugins; and the
 first bytes of called functions are restored to those of the file, while threads run there."""
-import json
-import os
 import platform
 import re
 import subprocess
 
 import functions
 import harness
-from functions import Case
-from harness import Failed, expect
+import suite
+from functions import Functions
+from harness import expect
 
 # Reports when the first bytes of its functions are those of its file again. Each thread goes through all of them, over and over, in an
 # order of its own, and checks what they return.
@@ -188,118 +187,99 @@ int main(int argc, char **argv) {
 """
 
 
-def called(case, *paths):
+def called(test, *paths):
     """Names of the functions of the program that were called, and of those that were not; and how `coverage` writes the calls."""
-    result = json.loads(subprocess.run([case.settings.tool, "coverage", *paths, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)
-    rows = {function["name"]: function["calls"] for function in result["functions"]}
+    rows = {function["name"]: function["calls"] for function in test.json("coverage", *paths)["functions"]}
     return {name for name, calls in rows.items() if calls}, {name for name, calls in rows.items() if calls == 0}, set(filter(None, rows.values()))
 
 
-def recorded(case, argv, status=0, **more):
-    # Under a memory limit the agent restores no bytes.
-    case.traced(argv, "*", status, memory=0, TRACER_MODE="counts", **more)
-    traces = case.traces()
+def recorded(test, argv, functions="*"):
+    """The traces of a program, with no call in them."""
+    test.traced(argv, functions, memory=0, TRACER_MODE="counts")  # under a memory limit the agent restores no bytes
+    traces = test.checked_traces()
     for trace in traces:
-        expect(not sum(trace.counts_by_name_and_module().values()),
-               f"calls are recorded: {list(trace.counts_by_name_and_module().items())[:5]}")
+        counts = trace.counts_by_name_and_module()
+        expect(not sum(counts.values()), f"calls are recorded: {list(counts.items())[:5]}")
     return traces
 
 
 def those_that_were_called(compiler, *options):
-    def check(case):
-        program = case.compile(compiler, *options, source=MANY, name="many")
-        case.plan(program)
-        trace, = recorded(case, [program, "some"])
-        case.patched(trace)
-        yes, no, calls = called(case, trace.path)
-        expected = {f"f{n + 100}" for n in range(0, COUNT, 2)}
-        expect(expected <= yes and not yes & {f"f{n + 100}" for n in range(1, COUNT, 2)} and {f"f{n + 100}" for n in range(1, COUNT, 2)} <= no and calls == {1},
+    def check(test):
+        trace, = recorded(test, [test.planned(compiler, *options, source=MANY, name="many"), "some"])
+        test.patched(trace)
+        yes, no, calls = called(test, trace.path)
+        expected, others = ({f"f{n + 100}" for n in range(first, COUNT, 2)} for first in (0, 1))
+        expect(expected <= yes and not yes & others and others <= no and calls == {1},
                f"wrongly called {sorted(yes - expected)[:9]}, wrongly not {sorted(no & expected)[:9]}; calls {calls}")
     return check
 
 
 def kinds_of_functions_are_seen(compiler, *options):
     """And work: the program checks itself."""
-    def check(case):
-        program = case.compile(compiler, *options, source=functions.KINDS, name="kinds")
-        case.plan(program)
-        case.traced([program], "*", memory=0, TRACER_MODE="counts")
-        trace, = case.traces()
-        yes, _, _ = called(case, trace.path)
+    def check(test):
+        program = test.planned(compiler, *options, source=functions.KINDS, name="kinds")
+        trace, = recorded(test, [program])
+        yes = {name.split(".")[0] for name in called(test, trace.path)[0]}  # gcc calls a function within another NAME.0
         run = subprocess.run([program], capture_output=True, text=True)
         names = {line.split()[0] for line in run.stdout.splitlines() if len(line.split()) == 2 and line.split()[1].isdigit() and int(line.split()[1])}
-        yes = {name.split(".")[0] for name in yes}  # gcc calls a function within another NAME.0
         expect(names and names <= yes, f"not seen: {sorted(names - yes)} of {len(names)}")
     return check
 
 
 def put_back(way, *options):
-    def check(case):
-        program = case.compile("gcc", *options, source=MANY, name="many")
-        case.plan(program)
-        traces = recorded(case, [program, way])
-        yes, _, _ = called(case, *(trace.path for trace in traces))
-        if missing := {f"f{n + 100}" for n in range(COUNT)} - yes:
-            raise Failed(f"{len(missing)} are missing: {sorted(missing)[:9]}")
+    def check(test):
+        traces = recorded(test, [test.planned("gcc", *options, source=MANY, name="many"), way])
+        missing = {f"f{n + 100}" for n in range(COUNT)} - called(test, *(trace.path for trace in traces))[0]
+        expect(not missing, f"{len(missing)} are missing: {sorted(missing)[:9]}")
         if way == "child":
             child, = (trace for trace in traces if trace.header["parent_pid"] in {other.header["pid"] for other in traces})
             parent, = (trace for trace in traces if trace is not child)
-            of_parent, _, _ = called(case, parent.path)
+            of_parent, _, _ = called(test, parent.path)
             expect(not {"of_child", "f100", "f149"} & of_parent and "f150" in of_parent,
                    f"of the parent: {sorted({'of_child', 'f100', 'f149', 'f150'} & of_parent)}")
     return check
 
 
-def plugins_come_and_go(case):
+def plugins_come_and_go(test):
     """While another thread has bytes put back; each time they come they are recorded as before."""
-    plugin = case.compile("gcc", "-O1", "-shared", "-fPIC", source=PLUGIN, name="libplugin.so")
-    program = case.compile("gcc", "-O1", "-ldl", source=LOADS, name="loads")
-    for path in (plugin, program):
-        case.plan(path)
-    case.traced([program, plugin], "*:libplugin.so!*", memory=0, TRACER_MODE="counts")
-    trace, = case.traces()
-    yes, _, _ = called(case, trace.path)
+    plugin = test.planned("gcc", "-O1", "-shared", "-fPIC", source=PLUGIN, name="libplugin.so")
+    program = test.planned("gcc", "-O1", "-ldl", source=LOADS, name="loads")
+    trace, = recorded(test, [program, plugin], "*:libplugin.so!*")
+    yes, _, _ = called(test, trace.path)
     expect({"own", "inner", "outer"} <= yes, f"called: {sorted(yes)}")
 
 
-def nothing_is_recorded_without_functions(case):
-    program = case.compile("gcc", "-O1", source=MANY, name="many")
-    _, said = case.traced([program, "some"], None, TRACER_MODE="counts")
+def nothing_is_recorded_without_functions(test):
+    program = test.build("gcc", "-O1", source=MANY, name="many")
+    _, said = test.traced([program, "some"], None, TRACER_MODE="counts")
     expect(said == ["tracer: TRACER_MODE=counts needs TRACER_FUNCTIONS, which selects the functions: nothing is recorded"], f"said: {said}")
-    done = subprocess.run([case.settings.tool, "record", "--mode", "counts", "--", program, "some"], capture_output=True, text=True, cwd=case.directory.path)
-    expect(done.returncode == 2 and "--mode counts needs --functions" in done.stderr,
-           f"record: status {done.returncode}: {done.stderr[-300:]}")
+    said = test.tool("record", "--mode", "counts", "--", program, "some", status=2).stderr
+    expect("--mode counts needs --functions" in said, f"record: {said[-300:]}")
 
 
-def record_tells_how_many_were_called(case):
-    program = case.compile("gcc", "-O1", source=MANY, name="many")
-    path = os.path.join(case.directory.traces, "r.trace")
-    done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some"],
-                          capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
-    expect(not done.returncode and "functions called" in done.stderr and f"next: tracer coverage {path}" in done.stderr,
-           f"status {done.returncode}: {done.stderr[-400:]}")
-    done = subprocess.run([case.settings.tool, "order", path, "-o", "-"], capture_output=True, text=True)
-    expect(done.returncode == 1 and "record without --mode counts" in done.stderr, f"order: status {done.returncode}: {done.stderr[-300:]}")
+def record_tells_how_many_were_called(test):
+    program, path = test.build("gcc", "-O1", source=MANY, name="many"), test.trace("r.trace")
+    said = test.tool("record", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some").stderr
+    expect("functions called" in said and f"next: tracer coverage {path}" in said, said[-400:])
+    said = test.tool("order", path, "-o", "-", status=1).stderr
+    expect("record without --mode counts" in said, f"order: {said[-300:]}")
     for command in ("report", "tree", "replay"):
-        refused = subprocess.run([case.settings.tool, command, path, *(["f100"] if command == "callers" else [])], capture_output=True, text=True)
-        expect("tracer coverage" in refused.stderr, f"{command} does not say what the trace is for: {refused.stderr[-300:]}")
+        said = test.tool(command, path, status=None).stderr
+        expect("tracer coverage" in said, f"{command} does not say what the trace is for: {said[-300:]}")
 
 
 def tests():
     if harness.EMULATOR:
         return []
-    cases = [Case("those_that_were_called." + name, those_that_were_called(*way)) for name, way in
-             {"gcc.O0": ("gcc", "-O0"), "gcc.O2": ("gcc", "-O2"), "gcc.nops": ("gcc", "-O2", "-fpatchable-function-entry=8"),
-              "gcc.cf": ("gcc", "-O2", "-fcf-protection"), "clang.O2": ("clang", "-O2")}.items()]
-    cases += [Case(f"kinds_of_functions_are_seen.{compiler}.{option}", kinds_of_functions_are_seen(compiler, "-" + option))
-              for compiler in ("gcc", "clang") for option in ("O0", "O2")]
-    cases += [Case("put_back.not_where_memory_is_" + way, put_back(way, "-O2")) for way in ("limited", "header_locked", "code_locked")]
+    ways = {"gcc.O0": ("gcc", "-O0"), "gcc.O2": ("gcc", "-O2"), "gcc.nops": ("gcc", "-O2", "-fpatchable-function-entry=8"),
+            "gcc.cf": ("gcc", "-O2", "-fcf-protection"), "clang.O2": ("clang", "-O2")}
+    found = {**{"those_that_were_called." + name: those_that_were_called(*way) for name, way in ways.items()},
+             **{f"kinds_of_functions_are_seen.{compiler}.{option}": kinds_of_functions_are_seen(compiler, "-" + option)
+                for compiler in ("gcc", "clang") for option in ("O0", "O2")},
+             **{"put_back.not_where_memory_is_" + way: put_back(way, "-O2") for way in ("limited", "header_locked", "code_locked")}}
     if tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (5, 14):  # an older kernel leaves them replaced
-        cases += [Case("put_back.while_threads_run." + name, put_back("threads", *options)) for name, options in
-                  {"O1": ("-O1",), "O2": ("-O2",), "fixed": ("-O2", "-no-pie"), "nops": ("-O2", "-fpatchable-function-entry=8")}.items()]
-        cases += [Case("put_back.and_in_a_child", put_back("child", "-O2")),
-                  Case("put_back.not_where_code_is_writable", put_back("writable", "-O2", "-fno-toplevel-reorder"))]
-    cases += [Case(check.__name__, check) for check in (plugins_come_and_go, nothing_is_recorded_without_functions, record_tells_how_many_were_called)]
-    for case in cases:
-        case.name = case.name.replace("functions.", "counts.", 1)
-    return cases
+        threads = {"O1": ("-O1",), "O2": ("-O2",), "fixed": ("-O2", "-no-pie"), "nops": ("-O2", "-fpatchable-function-entry=8")}
+        found |= {"put_back.while_threads_run." + name: put_back("threads", *options) for name, options in threads.items()}
+        found |= {"put_back.and_in_a_child": put_back("child", "-O2"),
+                  "put_back.not_where_code_is_writable": put_back("writable", "-O2", "-fno-toplevel-reorder")}
+    return [Functions("counts." + name, check) for name, check in found.items()] + suite.tests_of(__name__, Functions)

@@ -11,7 +11,9 @@ import subprocess
 
 import build
 import harness
+import suite
 from harness import Failed, Skipped, expect
+from suite import read_bytes, write
 
 COUNTS = r"""
 #include <atomic>
@@ -196,103 +198,81 @@ int main(void) {
 """
 
 
-class Case:
-    def __init__(self, name, check):
-        self.name, self.check = "functions." + name, check
+class Functions(suite.Test):
+    def build(self, compiler, *options, source=COUNTS, name="counts"):
+        return self.compile(name, *options, "-pthread", source=source, compiler=compiler)
 
-    def run(self, settings):
-        if settings.bare_only:
-            return None
-        self.settings = settings
-        self.directory = harness.Directory(self.name, settings.keep)
-        try:
-            self.directory.fresh()
-            return self.check(self)
-        finally:
-            self.directory.done()
+    def planned(self, compiler, *options, **what):
+        """A program with plans of it and its libraries."""
+        program = self.build(compiler, *options, **what)
+        self.plan(program)
+        return program
 
-    def path(self, name):
-        made = os.path.join(self.directory.path, "made")
-        os.makedirs(made, exist_ok=True)
-        return os.path.join(made, name)
-
-    def compile(self, compiler, *options, source=COUNTS, name="counts"):
-        if not shutil.which(compiler):
-            raise Skipped(f"no {compiler}")
-        language = "c++" if "++" in compiler else "c"
-        done = subprocess.run([compiler, *options, "-x", language, "-", "-o", self.path(name), "-pthread"], input=source, text=True, capture_output=True)
-        expect(not done.returncode, f"does not build: {done.stderr[-400:]}")
-        return self.path(name)
-
-    def environment(self, **more):
-        return {**harness.passed_on(os.environ), **more}
-
-    def traced(self, argv, functions, status=0, memory=16 * harness.GIGABYTE, **more):
+    def traced(self, argv, functions, status=0, memory=16 * harness.GIGABYTE, **variables):
         """Bare, and under the agent with plans that are there: the same, but for lines of the agent, which are returned."""
         bare = harness.execute(argv, self.directory.fresh(), self.environment(), memory=memory)
-        where = self.directory.fresh()
-        for name in os.listdir(self.directory.traces):
-            os.unlink(os.path.join(self.directory.traces, name))
-        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(**({"TRACER_FUNCTIONS": functions} if functions else {}), **more), self.directory), memory=memory)
+        self.forget_traces()
+        if functions:
+            variables["TRACER_FUNCTIONS"] = functions
+        run = harness.execute(argv, self.directory.fresh(), self.traced_environment(**variables), memory=memory)
         said = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
-        run.stderr = b"".join(line + b"\n" for line in run.stderr.splitlines() if not line.startswith(b"tracer: "))
+        harness.without_agents_lines(run, len(said))
         faults = harness.same(bare, run)
         expect(not faults, "\n".join(faults))
         expect(run.status == status, f"ended with {run.status}, not {status}")
         return run, said
+
+    def counted(self, argv, functions, **variables):
+        """Runs a program that prints how often its functions were called: these counts, and the trace. The agent says nothing."""
+        run, said = self.traced(argv, functions, **variables)
+        expect(not said, f"{said}")
+        kept = dict(line.rsplit(None, 1) for line in run.stdout.decode().splitlines())
+        return {name: int(count) for name, count in kept.items() if count.isdigit()}, self.checked_trace()
 
     def plan(self, program):
         harness.plan(self.settings, program, os.path.dirname(program))
 
     def patched(self, trace):
         """Fails where no function was recorded by itself: a filter that excludes all would look the same."""
-        info = json.loads(subprocess.run([self.settings.tool, "info", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
-        expect(any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in info["flags"]),
-               f"no function was recorded by itself: {info['flags']}")
+        flags = self.json("info", trace.path)["flags"]
+        expect(any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in flags), f"no function was recorded by itself: {flags}")
 
-    def traces(self):
-        traces, faults = harness.check_traces(self.settings, self.directory)
-        expect(not faults, "\n".join(faults))
-        return traces
+    def record(self, program, *words, **options):
+        """`tracer record`, with a trace of the same name each time."""
+        return self.tool("record", "--force", "-o", self.trace("r.trace"), *words, "--", program, **options)
+
+    def calls_of(self, path, module, **options):
+        """Symbol → calls, of a module's functions, by `report`."""
+        return {function["symbol"]: function["calls"] for function in self.json("report", path, **options)["functions"] if function["module"] == module}
+
+
+def expect_counts(kept, counts):
+    wrong = [f"{name}: called {kept[name]} times, recorded {count}" for name, count in counts.items() if count != kept[name]]
+    expect(not wrong, "; ".join(wrong))
 
 
 def counts_are_those_of_the_program(compiler, *options):
-    def check(case):
-        program = case.compile(compiler, *options)
-        case.plan(program)
-        run, said = case.traced([program], "*")
-        expect(not said, f"{said}")
-        kept = dict(line.split() for line in run.stdout.decode().splitlines())
-        trace, = case.traces()
-        wrong = [f"{name}: called {kept[name]} times, recorded {trace.count(name)}" for name in NAMES if trace.count(name) != int(kept[name])]
-        expect(not wrong, "; ".join(wrong))
+    def check(test):
+        kept, trace = test.counted([test.planned(compiler, *options)], "*")
+        expect_counts(kept, {name: trace.count(name) for name in NAMES})
     return check
 
 
-def instrumented(compiler, *options, **settings):
-    """-finstrument-functions: without a plan, through the calls that the compiler has put into each function."""
-    def check(case):
-        program = case.compile(compiler, "-finstrument-functions", *options)
-        if settings.pop("planned", None):  # both ways at once
-            case.plan(program)
-            run, said = case.traced([program], "*", **settings)
-        else:
-            run, said = case.traced([program], None, **settings)
-        expect(not said, f"{said}")
-        kept = dict(line.split() for line in run.stdout.decode().splitlines())
-        trace, = case.traces()
+def instrumented(compiler, *options, planned=False, **settings):
+    """-finstrument-functions: without a plan, through the calls that the compiler has put into each function; or both ways at once."""
+    def check(test):
+        make = test.planned if planned else test.build
+        kept, trace = test.counted([make(compiler, "-finstrument-functions", *options)], "*" if planned else None, **settings)
         recorded = {name: trace.count(name) for name in NAMES}
-        if settings.get("TRACER_MAXDEPTH"):
-            expect(0 < recorded["fibonacci"] < int(kept["fibonacci"]) and trace.filtered_by_depth != 0 and trace.maximum_depth_seen <= int(settings["TRACER_MAXDEPTH"]),
+        if most := int(settings.get("TRACER_MAXDEPTH", 0)):
+            expect(0 < recorded["fibonacci"] < kept["fibonacci"] and trace.filtered_by_depth != 0 and trace.maximum_depth_seen <= most,
                    f"{recorded}, {trace.filtered_by_depth} filtered by depth, {trace.maximum_depth_seen} deep")
             return
-        wrong = [f"{name}: called {kept[name]} times, recorded {recorded[name]}" for name in NAMES if recorded[name] != int(kept[name])]
+        expect_counts(kept, recorded)
         # A call left by longjmp, or by an exception where the compiler does not say so (clang), has not returned.
         left = {name: count for name, count in ((name, trace.count(name, trace.unwound)) for name in NAMES) if count}
-        most = {"jumper": int(kept["jumper"]), **({"thrower": int(kept["thrower"])} if compiler == "clang++" else {})}
-        if not left.keys() <= most.keys() or left.get("jumper") != most["jumper"]:
-            wrong.append(f"left without returning: {left}, expected {most}")
-        expect(not wrong, "; ".join(wrong))
+        most = {"jumper": kept["jumper"], **({"thrower": kept["thrower"]} if compiler == "clang++" else {})}
+        expect(left.keys() <= most.keys() and left.get("jumper") == most["jumper"], f"left without returning: {left}, expected {most}")
     return check
 
 
@@ -311,35 +291,33 @@ int main(void) { long sum = 0; for (long i = 0; i < 1000; i++) { sum += outer(i)
 """
 
 
-def an_instrumented_function_that_is_called_through_a_slot_counts_once(case):
+def an_instrumented_function_that_is_called_through_a_slot_counts_once(test):
     for compiler in ("gcc", "clang"):
-        library = case.compile(compiler, "-O2", "-DLIBRARY", "-shared", "-fPIC", "-finstrument-functions", source=INSTRUMENTED_LIBRARY, name="libouter.so")
-        program = case.compile(compiler, "-O2", "-finstrument-functions", "-Wl,--no-as-needed", library, source=INSTRUMENTED_LIBRARY, name=f"host_{compiler}")
-        run, said = case.traced([program], None)
+        library = test.build(compiler, "-O2", "-DLIBRARY", "-shared", "-fPIC", "-finstrument-functions", source=INSTRUMENTED_LIBRARY, name="libouter.so")
+        program = test.build(compiler, "-O2", "-finstrument-functions", "-Wl,--no-as-needed", library, source=INSTRUMENTED_LIBRARY, name=f"host_{compiler}")
+        run, said = test.traced([program], None)
         expect(not said and not run.status, f"{said} {run}")
-        trace = case.traces()[-1]
+        trace = test.checked_traces()[-1]
         counts = {name: trace.count(name) for name in ("outer", "inner", "inlined", "last", "main")}
         expect(counts == {"outer": 1000, "inner": 1000, "inlined": 1000, "last": 1000, "main": 1} and not trace.unwound,
                f"{compiler}: {counts}, {trace.unwound} left")
 
 
-def names_are_found_by_build_id(case):
+def names_are_found_by_build_id(test):
     """In the plan when the program has been built again, in the program's file where there is no plan; with neither, addresses and a line."""
-    program = case.compile("g++", "-O1")
-    case.plan(program)
-    case.traced([program], "*")
-    path, = (os.path.join(case.directory.traces, name) for name in os.listdir(case.directory.traces))
+    program = test.planned("g++", "-O1")
+    test.traced([program], "*")
+    path, = (test.trace(name) for name in os.listdir(test.traces))
 
-    def report(**more):
-        done = subprocess.run([case.settings.tool, "report", path, "--json"], capture_output=True, text=True, env=case.environment(**more), timeout=harness.HANGS)
-        expect(not done.returncode, f"status {done.returncode}: {done.stderr[-400:]}")
+    def report(**variables):
+        done = test.tool("report", path, "--json", env=test.environment(**variables))
         return {function["symbol"]: function["calls"] for function in json.loads(done.stdout)["functions"] if function["module"] == "counts"}, done.stderr
 
     whole, _ = report()
     expect("fibonacci" in whole, f"no fibonacci in {sorted(whole)}")
-    nowhere = {"XDG_CACHE_HOME": case.path("no-cache")}
+    nowhere = {"XDG_CACHE_HOME": test.path("no-cache")}
     expect(report(**nowhere) == (whole, ""), "the program's file gives other names than its plan")
-    case.compile("g++", "-O2", "-DANOTHER")  # in its place
+    test.build("g++", "-O2", "-DANOTHER")  # in its place
     expect(report() == (whole, ""), "the plan is not asked when another program is in the place of the one that ran")
     found, said = report(**nowhere)
     expect(sorted(found.values()) == sorted(whole.values()) and all(name.startswith("0x") for name in found if name in whole and name != "main"),
@@ -347,109 +325,89 @@ def names_are_found_by_build_id(case):
     expect(said.count("are shown by address") == 1 and "counts" in said, f"nothing says so: {said}")
 
 
-def a_plan_of_a_stripped_copy_hides_no_names(case):
+def a_plan_of_a_stripped_copy_hides_no_names(test):
     """Both have the same build-id, by which plans are kept."""
-    program = case.compile("gcc", "-O1", source=SIMPLE, name="simple")
-    stripped = os.path.join(os.path.dirname(program), "copy")
-    os.makedirs(stripped, exist_ok=True)
-    copy = os.path.join(stripped, "simple")
+    program = test.build("gcc", "-O1", source=SIMPLE, name="simple")
+    os.mkdir(test.path("copy"))
+    copy = test.path("copy/simple")
     subprocess.run(["strip", "-o", copy, program], check=True)
-    environment = case.environment(XDG_CACHE_HOME=case.path("own-cache"))
-    for path, trace in ((program, case.path("r.trace")), (copy, case.path("copy.trace"))):
-        done = subprocess.run([case.settings.tool, "record", "--force", "-o", trace, "--functions", "*", "--", path], capture_output=True, text=True, env=environment,
-                              timeout=harness.HANGS)
-        expect(not done.returncode, done.stderr[-300:])
-    shown = subprocess.run([case.settings.tool, "report", case.path("r.trace"), "--json"], capture_output=True, text=True, env=environment)
-    found = {function["symbol"] for function in json.loads(shown.stdout)["functions"] if function["module"] == "simple"}
-    expect({"inner", "outer", "main"} <= found, f"after a copy's plan was made: {found}")
+    environment = test.environment(XDG_CACHE_HOME=test.path("own-cache"))
+    for path, trace in ((program, test.path("r.trace")), (copy, test.path("copy.trace"))):
+        test.tool("record", "--force", "-o", trace, "--functions", "*", "--", path, env=environment)
+    found = test.calls_of(test.path("r.trace"), "simple", env=environment)
+    expect({"inner", "outer", "main"} <= found.keys(), f"after a copy's plan was made: {found}")
 
 
 def kinds_of_functions(compiler, *options):
-    def check(case):
-        program = case.compile(compiler, "-w", *options, source=KINDS, name="kinds")
-        case.plan(program)
-        run, said = case.traced([program], "*!*")
-        expect(not said, f"{said}")
-        kept = dict(line.rsplit(None, 1) for line in run.stdout.decode().splitlines())
-        trace, = case.traces()
+    def check(test):
+        program = test.planned(compiler, "-w", *options, source=KINDS, name="kinds")
+        kept, trace = test.counted([program], "*!*")
 
         def recorded(name):  # gcc numbers nested functions: nested.0
             return sum(count for (function, module), count in trace.counts_by_name_and_module().items() if module == "kinds" and function.split(".")[0] == name)
-        planned = json.loads(subprocess.run([case.settings.tool, "plan", program, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)
-        refused = {function["name"].split(".")[0]: function["reason"] for function in planned["functions"] if function["tactic"] == "none"}
-        wrong = [f"{name}: called {kept[name]} times, recorded {recorded(name)}" for name in KINDS_NAMES if name not in refused and recorded(name) != int(kept[name])]
-        expect(not wrong, "; ".join(wrong))
+        refused = {function["name"].split(".")[0]: function["reason"] for function in test.json("plan", program)["functions"] if function["tactic"] == "none"}
+        expect_counts(kept, {name: recorded(name) for name in KINDS_NAMES if name not in refused})
         left = sorted(refused.keys() & set(KINDS_NAMES))
         expect(len(left) <= 2, "refused: " + ", ".join(f"{name} ({refused[name]})" for name in left))
         return f"refused: {', '.join(left)}" if left else ""
     return check
 
 
-def time_filter_and_depth_apply(case):
-    program = case.compile("g++", "-O1")
-    case.plan(program)
-    case.traced([program], "*", TRACER_MAXDEPTH="1")
-    trace, = case.traces()
+def time_filter_and_depth_apply(test):
+    program = test.planned("g++", "-O1")
+    test.traced([program], "*", TRACER_MAXDEPTH="1")
+    trace = test.checked_trace()
     expect(trace.count("fibonacci") <= 1 and trace.filtered_by_depth,
            f"depth 1: fibonacci {trace.count('fibonacci')} times, {trace.filtered_by_depth} filtered")
-    case.patched(trace)
-    case.traced([program], "*", TRACER_MINMS="1000000")
-    trace, = case.traces()
-    case.patched(trace)
+    test.patched(trace)
+    test.traced([program], "*", TRACER_MINMS="1000000")
+    trace = test.checked_trace()
+    test.patched(trace)
     expect(not trace.count("leaf") and trace.filtered_by_time,
            f"a filter of 1,000 s: leaf {trace.count('leaf')} times, {trace.filtered_by_time} filtered")
 
 
-def only_what_is_chosen_is_patched(case):
-    program = case.compile("g++", "-O1")
-    case.plan(program)
-    run, _ = case.traced([program], "fib*:counts!even")
-    kept = dict(line.split() for line in run.stdout.decode().splitlines())
-    trace, = case.traces()
-    for name in NAMES:
-        expected = int(kept[name]) if name in ("fibonacci", "even") else 0
-        expect(trace.count(name) == expected, f"{name}: recorded {trace.count(name)} times, expected {expected}")
+def only_what_is_chosen_is_patched(test):
+    program = test.planned("g++", "-O1")
+    kept, trace = test.counted([program], "fib*:counts!even")
+    expect_counts({name: kept[name] if name in ("fibonacci", "even") else 0 for name in NAMES}, {name: trace.count(name) for name in NAMES})
 
 
 def functions_go_by_their_addresses(*options):
     """As they are linked, whoever has a name and who has none, and however the digits are written."""
-    def check(case):
-        program = case.compile("gcc", "-O1", *options, source=SIMPLE, name="simple")
+    def check(test):
+        program = test.build("gcc", "-O1", *options, source=SIMPLE, name="simple")
         symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
         inner, outer = (int(re.search(f"^([0-9a-f]+) t {name}$", symbols, re.M).group(1), 16) for name in ("inner", "outer"))
         for is_named in (True, False):
             if not is_named:  # with a build-id of its own, by which plans are kept
-                program = case.compile("gcc", "-O1", "-s", *options, source=SIMPLE, name="simple")
+                program = test.build("gcc", "-O1", "-s", *options, source=SIMPLE, name="simple")
             harness.PLANNED.discard(program)
-            case.plan(program)
+            test.plan(program)
             names = ("inner", "outer") if is_named else (f"{inner:#x}", f"{outer:#x}")
             for glob, expected, more in ((f"{inner:#x}", (10, 0), {}), (f"0x{inner:016X}", (10, 0), {}), (f"simple!{outer:#x}", (0, 10), {}),
                                          (f"{inner:#x}:sim*!{outer:#x}", (10, 10), {}), (f"nosuch!{inner:#x}", (0, 0), {}), (f"{inner + 1:#x}", (0, 0), {}),
                                          ("*", (0, 10), {"TRACER_EXCLUDE": f"{inner:#x}"}), ("*", (10, 0), {"TRACER_INCLUDE": f"simple!0x0{inner:x}"})):
-                case.traced([program], glob, **more)
-                trace, = case.traces()
-                shown = json.loads(subprocess.run([case.settings.tool, "report", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
-                calls = {function["symbol"]: function["calls"] for function in shown["functions"] if function["module"] == "simple"}
+                test.traced([program], glob, **more)
+                trace = test.checked_trace()
+                calls = test.calls_of(trace.path, "simple")
                 expect(tuple(calls.get(name, 0) for name in names) == expected,
                        f"{glob} {more}, {'named' if is_named else 'stripped'}: {calls}, expected {dict(zip(names, expected))}")
     return check
 
 
-def a_call_through_a_slot_counts_once(case):
-    library = case.compile("g++", "-O1", "-shared", "-fPIC", source='extern "C" { __attribute__((noinline)) long far(long n) { return n + 1; }\n'
-                           '__attribute__((noinline, used)) static long within(long n) { asm volatile("nop; nop; nop; nop"); return n; }\n'  # no slot leads to it
-                           'long twice(long n) { return within(far(far(n))); } }', name="libfar.so")
+def a_call_through_a_slot_counts_once(test):
+    source = ('extern "C" { __attribute__((noinline)) long far(long n) { return n + 1; }\n'
+              '__attribute__((noinline, used)) static long within(long n) { asm volatile("nop; nop; nop; nop"); return n; }\n'  # no slot leads to it
+              'long twice(long n) { return within(far(far(n))); } }')
+    library = test.build("g++", "-O1", "-shared", "-fPIC", source=source, name="libfar.so")
     main = 'extern "C" long far(long), twice(long); int main() { long s = 0; for (int i = 0; i < 10; i++) s += far(i) + twice(i); return s != 120; }'
-    program = case.path("near")
-    done = subprocess.run(["g++", "-O1", "-x", "c++", "-", "-x", "none", library, "-Wl,-rpath," + os.path.dirname(library), "-o", program], input=main, text=True,
-                          capture_output=True)
-    expect(not done.returncode, f"does not build: {done.stderr[-400:]}")
-    case.plan(program)
-    _, said = case.traced([program], "libfar.so!*")
-    trace, = case.traces()
+    program = test.planned("g++", "-O1", library, "-Wl,-rpath," + test.made, source=main, name="near")
+    _, said = test.traced([program], "libfar.so!*")
+    trace = test.checked_trace()
     expect(not said and (trace.count("far"), trace.count("twice"), trace.count("within")) == (30, 10, 10),
            f"far {trace.count('far')} times, twice {trace.count('twice')}, within {trace.count('within')}; expected 30, 10 and 10; {said}")
-    case.patched(trace)
+    test.patched(trace)
 
 
 SMALL = r"""
@@ -487,14 +445,13 @@ int main(void) {
 """
 
 
-def a_short_function_called_very_often_is_suppressed(case):
+def a_short_function_called_very_often_is_suppressed(test):
     """From some moment on: what was recorded until then stays, and every reader says that there was more."""
-    program = case.compile("gcc", "-O2", source=HOT, name="hot")
-    case.plan(program)
+    program = test.planned("gcc", "-O2", source=HOT, name="hot")
     child = {"short_one": 1000, "seldom": 1000}
     for keeps in (False, True):
-        case.traced([program], "*", **({"TRACER_KEEPHOT": "on"} if keeps else {}))
-        traces = case.traces()
+        test.traced([program], "*", **({"TRACER_KEEPHOT": "on"} if keeps else {}))
+        traces = test.checked_traces()
         parents = {trace.header["pid"] for trace in traces}
         traces.sort(key=lambda trace: trace.header["parent_pid"] in parents)
         calls = [{name: trace.count(name) for name in ("short_one", "seldom", "work")} for trace in traces]
@@ -503,100 +460,86 @@ def a_short_function_called_very_often_is_suppressed(case):
         # About 100,000 calls, and at most a chunk or two more; work is as often called, and long.
         elif not 50000 < calls[0].pop("short_one") < 300000 or calls != [{"seldom": 1000, "work": 120000}, {"short_one": 0, "seldom": 1000, "work": 0}]:
             raise Failed(f"{[trace.count('short_one') for trace in traces]} calls of short_one; {calls}")
-
-        def output(*arguments):
-            return subprocess.run([case.settings.tool, *arguments], capture_output=True, text=True, check=True).stdout
         path = traces[0].path
-        suppressed = {function["name"] for function in json.loads(output("report", path, "--json"))["functions"] if function.get("left_out")}
-        moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in json.loads(output("info", path, "--json"))["left_out"]]
+        suppressed = {function["name"] for function in test.json("report", path)["functions"] if function.get("left_out")}
+        moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in test.json("info", path)["left_out"]]
         expect((suppressed, moments) == ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])),
                f"suppressed: {suppressed}; {moments}")
         for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function suppressed after many calls: --keep-hot"),
                                 (("replay", path, "--from", "99%"), "1 short function suppressed after many calls")):
-            expect((line in output(*arguments)) != keeps, f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
+            expect((line in test.tool(*arguments).stdout) != keeps, f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
 
 
-def small_leaves_are_excluded_on_request(case):
-    program = case.compile("gcc", "-O2", source=SMALL, name="small")
-    case.plan(program)
-    sizes = {function["name"]: function["size"] for function in
-             json.loads(subprocess.run([case.settings.tool, "plan", program, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)["functions"]}
+def small_leaves_are_excluded_on_request(test):
+    program = test.planned("gcc", "-O2", source=SMALL, name="small")
+    sizes = {function["name"]: function["size"] for function in test.json("plan", program)["functions"]}
     for least in (0, sizes["of_little"], sizes["of_little"] + 1, 1000000):
-        case.traced([program], "*", TRACER_MINSIZE=str(least))
-        trace, = case.traces()
+        test.traced([program], "*", TRACER_MINSIZE=str(least))
+        trace = test.checked_trace()
         called = {name for name in ("of_little", "of_more", "to_another", "to_libc", "by_pointer") if trace.count(name)}
         expected = {name for name in sizes if name in ("of_little", "of_more") and sizes[name] >= least} | {"to_another", "to_libc", "by_pointer"}
         expect(called == expected, f"{least}: recorded {sorted(called)}, expected {sorted(expected)}; {sizes}")
-        case.patched(trace)
-    done = subprocess.run([case.settings.tool, "record", "--min-size", "few", "--", "true"], capture_output=True, text=True)
-    expect(done.returncode == 2 and "give a whole number of bytes" in done.stderr,
-           f"--min-size few: status {done.returncode}: {done.stderr[-300:]}")
+        test.patched(trace)
+    said = test.tool("record", "--min-size", "few", "--", "true", status=2).stderr
+    expect("give a whole number of bytes" in said, f"--min-size few: {said[-300:]}")
 
 
-def record_says_when_it_cannot_make_plans(case):
-    program = case.compile("g++", "-O1")
-    home = {"XDG_CACHE_HOME": case.path("empty")}
+def record_says_when_it_cannot_make_plans(test):
+    program = test.build("g++", "-O1")
+    home = {"XDG_CACHE_HOME": test.path("empty")}
     for variables, options, why in (({"TRACER_CACHE": "off", **home}, [], "TRACER_CACHE=off turns it off"), (home, ["--no-cache"], "--no-cache turns it off"),
                                     ({"XDG_CACHE_HOME": "", "HOME": ""}, [], "neither XDG_CACHE_HOME nor HOME"), ({"TRACER_CACHE": "off", **home}, ["--cache"], None)):
-        path = os.path.join(case.directory.traces, "r.trace")
-        done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, *options, "--functions", "*", "--", program], capture_output=True, text=True,
-                              env=case.environment(**variables), timeout=harness.HANGS)
+        done = test.record(program, *options, "--functions", "*", env=test.environment(**variables))
         said = [line for line in done.stderr.splitlines() if "no plans are made, and functions without a plan are not recorded: plans are kept in the cache" in line]
-        expect(not done.returncode and len(said) == (why is not None) and (not why or why in said[0] and done.stderr.startswith(said[0])),
-               f"{variables} {options}: status {done.returncode}: {done.stderr[-400:]}")
-        trace, = case.traces()
+        expect(len(said) == (why is not None) and (not why or why in said[0] and done.stderr.startswith(said[0])),
+               f"{variables} {options}: {done.stderr[-400:]}")
+        trace = test.checked_trace()
         expect((trace.count("fibonacci") > 0) == (why is None), f"{variables} {options}: fibonacci {trace.count('fibonacci')} times")
-        os.unlink(path)
+        os.unlink(test.trace("r.trace"))
 
 
-def a_folded_function_has_all_its_names_and_its_line(case):
+def a_folded_function_has_all_its_names_and_its_line(test):
     if not shutil.which("ld.gold"):
         raise Skipped("no linker that folds functions (ld.gold)")
     source = ('struct A { int n; int get() const; }; struct B { int n; int get() const; };\n'
               '__attribute__((noinline)) int A::get() const { asm volatile(""); return n + 1; }\n'
               '__attribute__((noinline)) int B::get() const { asm volatile(""); return n + 1; }\n'
               'int main() { A a{1}; B b{2}; return a.get() + b.get() - 5; }\n')
-    program = case.compile("g++", "-O1", "-g", "-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all", "-Wl,--build-id", source=source, name="folded")
-    case.plan(program)
-    case.traced([program], "*")
-    trace, = case.traces()
+    program = test.planned("g++", "-O1", "-g", "-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all", "-Wl,--build-id", source=source, name="folded")
+    test.traced([program], "*")
+    trace = test.checked_trace()
 
     def output(*words):
-        return subprocess.run([case.settings.tool, "report", trace.path, *words], capture_output=True, text=True, check=True).stdout
-    row, = (function for function in json.loads(output("--json", "--lines"))["functions"] if "::get()" in function["name"])
+        return test.tool("report", trace.path, *words).stdout
+    row, = (function for function in test.json("report", trace.path, "--lines")["functions"] if "::get()" in function["name"])
     expect({row["name"], *row.get("aliases", [])} == {"A::get() const", "B::get() const"} and row["calls"] == 2 and row["line"] in (2, 3),
            f"JSON: {row}")
-    if f"{row['name']} +1 " not in output() or f":{row['line']}" not in output("--lines"):
-        raise Failed(f"table: {output('--lines')}")
+    expect(f"{row['name']} +1 " in output() and f":{row['line']}" in output("--lines"), f"table: {output('--lines')}")
     alone = output(row["name"])
     expect(f"also, folded by the linker: {row['aliases'][0]}" in alone, f"of one function: {alone[:400]}")
-    planned = json.loads(subprocess.run([case.settings.tool, "plan", program, "--json", "--functions", "*get*"], capture_output=True, text=True, check=True,
-                                        env=case.environment()).stdout)["functions"]
+    planned = test.json("plan", program, "--functions", "*get*")["functions"]
     expect(len(planned) == 1 and {planned[0]["name"], *planned[0]["aliases"]} == {"A::get() const", "B::get() const"},
            f"plan --json: {planned}")
 
 
-def record_makes_the_plans(case):
-    program = case.compile("g++", "-O1")
-    done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.directory.traces, "r.trace"), "--functions", "*", "--functions", "libstdc++.so.6!*", "--", program],
-                          capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
-    expect(not done.returncode and "functions recorded" in done.stderr, f"status {done.returncode}: {done.stderr[-400:]}")
-    trace, = case.traces()
+def record_makes_the_plans(test):
+    program = test.build("g++", "-O1")
+    done = test.record(program, "--functions", "*", "--functions", "libstdc++.so.6!*")
+    expect("functions recorded" in done.stderr, done.stderr[-400:])
+    trace = test.checked_trace()
     kept = dict(line.split() for line in done.stdout.splitlines())
     expect(trace.count("fibonacci") == int(kept["fibonacci"]), f"fibonacci {trace.count('fibonacci')} times")
-    info = json.loads(subprocess.run([case.settings.tool, "info", os.path.join(case.directory.traces, "r.trace"), "--json"], capture_output=True, text=True, check=True).stdout)
-    expect(any("functions recorded" in text for text in info["flags"]), f"info says nothing of it: {info['flags']}")
+    flags = test.json("info", trace.path)["flags"]
+    expect(any("functions recorded" in text for text in flags), f"info says nothing of it: {flags}")
 
 
-def record_says_nothing_of_its_own_libraries(case):
+def record_says_nothing_of_its_own_libraries(test):
     """libtracer-labels.so is preloaded as well, has no functions, and so no plan that anybody could make."""
-    done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.directory.traces, "r.trace"), "--functions", "*!*", "--", "/bin/true"],
-                          capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
-    expect(not done.returncode and "functions recorded" in done.stderr and "libtracer" not in done.stderr,
-           f"status {done.returncode}: {done.stderr[-400:]}")
+    said = test.record("/bin/true", "--functions", "*!*").stderr
+    expect("functions recorded" in said and "libtracer" not in said, said[-400:])
 
 
-def calls_from_very_many_places_have_their_durations(case):
+def calls_from_very_many_places_have_their_durations(test):
     """More than libtracer.so alone has labels for: `tracer record` brings space for more. Without it, which starts no program for another architecture,
     the second library is preloaded by hand; there libtracer.so has more labels (65,534), and each call takes longer."""
     groups, each, rounds = (140, 500, 1) if harness.EMULATOR else (120, 500, 3)
@@ -605,27 +548,22 @@ def calls_from_very_many_places_have_their_durations(case):
         source += f"__attribute__((noinline)) static int group{group}(int x) {{\n" + '  x = leaf(x); __asm__ volatile("" : "+r"(x));\n' * each + "  return x;\n}\n"
     source += f"int main(void) {{\n  int x = 0;\n  for (int round = 0; round < {rounds}; round++) {{\n" + \
         "".join(f"    x = group{group}(x);\n" for group in range(groups)) + '  }\n  printf("%d\\n", x);\n  return 0;\n}\n'
-    program = case.compile(build.DRIVERS["gcc"][".c"], "-O1", source=source, name="many")
+    program = test.build(build.DRIVERS["gcc"][".c"], "-O1", source=source, name="many")
     for options in ((), ("--call-sites",)):
-        shutil.rmtree(case.directory.traces, ignore_errors=True)
-        os.makedirs(case.directory.traces)
+        test.forget_traces()
         if harness.EMULATOR:
-            case.plan(program)
-            settings = dataclasses.replace(case.settings, functions=True, call_sites=bool(options))
-            run = harness.execute([program], case.directory.fresh(),
-                                  harness.traced_environment(settings, case.environment(TRACER_KEEPHOT="on"), case.directory))
+            test.plan(program)
+            settings = dataclasses.replace(test.settings, functions=True, call_sites=bool(options))
+            run = harness.execute([program], test.directory.fresh(), harness.traced_environment(settings, test.environment(TRACER_KEEPHOT="on"), test.directory))
             status, out, said = run.status, run.stdout.decode(), run.stderr.decode(errors="replace")
         else:
-            done = subprocess.run([case.settings.tool, "record", "--force", "-o", os.path.join(case.directory.traces, "r.trace"), "--keep-hot", "--functions", "*", *options, "--",
-                                   program], capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
+            done = test.record(program, "--keep-hot", "--functions", "*", *options)
             status, out, said = done.returncode, done.stdout, done.stderr
         expect(not status and out == f"{groups * each * rounds}\n" and "without their duration" not in said,
                f"status {status}, {out[:80]!r}: {said[-400:]}")
-        trace, = case.traces()
+        trace = test.checked_trace()
         expect(trace.count("leaf") == groups * each * rounds, f"leaf called {trace.count('leaf')} times")
-        rows = json.loads(subprocess.run([case.settings.tool, "callers", trace.path, "leaf", "--json"],
-                                         capture_output=True, text=True, check=True, timeout=harness.HANGS, env=case.environment()).stdout)
-        named = json.dumps(rows)
+        named = json.dumps(test.json("callers", trace.path, "leaf"))
         expect(all(f'"group{group}"' in named for group in range(groups)),  # an entry without a length has no caller of its own
                f"callers of leaf: {named[:400]}")
 
@@ -686,21 +624,20 @@ int sum(int n) { int result = 0; for (int i = 1; i <= n; i++) { result += square
 def where_space_is_scarce(left, has_space, further=0):
     """Near a library that is opened: for stubs, but not for the megabyte of descriptions that unwinders are given of them; or not for these, either; or in
     a hole that steps of four megabytes pass over."""
-    def check(case):
+    def check(test):
         compiler = build.DRIVERS["gcc"][".c"]
-        library = case.compile(compiler, "-O2", "-fPIC", "-shared", "-Wl,--build-id", "-Wl,-z,max-page-size=4096", source=SCARCE_LIBRARY, name="libscarce.so")
-        program = case.compile(compiler, "-O2", "-ldl", source=SCARCE, name="scarce")
-        case.plan(program)
+        library = test.build(compiler, "-O2", "-fPIC", "-shared", "-Wl,--build-id", "-Wl,-z,max-page-size=4096", source=SCARCE_LIBRARY, name="libscarce.so")
+        program = test.planned(compiler, "-O2", "-ldl", source=SCARCE, name="scarce")
         reach = 0x90000000 if build.ARCHITECTURE == "x86_64" else 0x9000000
         argv = [program, library, hex(reach), hex(left), hex(further)]
-        bare = harness.execute(argv, case.directory.fresh(), case.environment())
+        bare = harness.execute(argv, test.directory.fresh(), test.environment())
         if bare.status == 77:
             raise Skipped("here a library cannot be put into a hole: " + bare.stdout.decode().strip())
-        run, said = case.traced(argv, "libscarce.so!*")
+        run, said = test.traced(argv, "libscarce.so!*")
         expect(run.stdout == b"338350\n", f"said {run.stdout}")
         expect((not has_space or not said) and (has_space or len(said) == 1 and "no free address space for stubs near it" in said[0]),
                f"lines: {said}")
-        trace, = case.traces()
+        trace = test.checked_trace()
         expect((trace.count("square"), trace.count("sum")) == ((100, 1) if has_space else (0, 0)),
                f"recorded: sum {trace.count('sum')} times, square {trace.count('square')} times")
     return check
@@ -729,14 +666,13 @@ int main(int count, char **words) {
 """
 
 
-def the_heap_has_space(case):
+def the_heap_has_space(test):
     """In a program that is linked to a fixed address, the stubs of 60,000 functions are out of the growing heap's way."""
     if build.ARCHITECTURE != "x86_64":
         raise Skipped("a branch reaches 128 MB there: the heap has what is left of that")
-    program = case.compile("gcc", "-O1", "-no-pie", source=LARGE, name="large")
-    case.plan(program)
-    run, _ = case.traced([program], "*")
-    counts = sorted((trace.count("many0"), trace.count("many59999")) for trace in case.traces())
+    program = test.planned("gcc", "-O1", "-no-pie", source=LARGE, name="large")
+    run, _ = test.traced([program], "*")
+    counts = sorted((trace.count("many0"), trace.count("many59999")) for trace in test.checked_traces())
     expect(run.stdout == b"1024, 0 59999\n" and counts == [(0, 0), (1, 1)], f"{run.stdout}, {counts}")
 
 
@@ -763,73 +699,55 @@ int main(int count, char **words) {
 """
 
 
-def a_resolver_is_recorded_when_the_loader_calls_it(case):
+def a_resolver_is_recorded_when_the_loader_calls_it(test):
     """IFUNC: for a slot that is bound lazily, a library that is opened, and dlsym. The agent's own call at the start, to know what the slot will be
     bound to, is none of the program's."""
     compiler = build.DRIVERS["gcc"][".c"]
-    library = case.compile(compiler, "-O2", "-fPIC", "-shared", "-Wl,--build-id", source=CHOSEN, name="libchosen.so")
-    late = case.compile(compiler, "-O2", "-fPIC", "-shared", "-Wl,-z,now", "-Wl,--no-as-needed", library, source=LATE, name="liblate.so")
-    program = case.compile(compiler, "-O2", "-fPIE", "-pie", "-Wl,-z,lazy", "-Wl,-rpath," + os.path.dirname(library), "-Wl,--no-as-needed", library, "-ldl", source=CHOOSING, name="choosing")
-    case.plan(program)
-    run, said = case.traced([program, late], "libchosen.so!*")
+    library = test.build(compiler, "-O2", "-fPIC", "-shared", "-Wl,--build-id", source=CHOSEN, name="libchosen.so")
+    late = test.build(compiler, "-O2", "-fPIC", "-shared", "-Wl,-z,now", "-Wl,--no-as-needed", library, source=LATE, name="liblate.so")
+    program = test.planned(compiler, "-O2", "-fPIE", "-pie", "-Wl,-z,lazy", "-Wl,-rpath," + os.path.dirname(library), "-Wl,--no-as-needed", library, "-ldl", source=CHOOSING, name="choosing")
+    run, said = test.traced([program, late], "libchosen.so!*")
     expect(not said and run.stdout == b"40 41 40, asked 2 times\n", f"lines {said}, output {run.stdout}")
-    trace, = case.traces()
+    trace = test.checked_trace()
     counts = {name: trace.count(name) for name in ("choose", "chosen.resolver", "twice")}
     expect(counts == {"choose": 3, "chosen.resolver": 0, "twice": 3}, f"recorded {counts}")
 
 
-def a_glob_that_means_nothing_is_said(case):
-    program = case.compile("g++", "-O1")
+def a_glob_that_means_nothing_is_said(test):
+    program = test.build("g++", "-O1")
     for glob, line in (("nosuch", "no function has the name nosuch"), ("0x7", "no function begins at 0x7"), ("libnosuch.so!*", "is not linked with a library libnosuch.so"),
                        ("libc.so.6!nosuch", "no function has the name libc.so.6!nosuch"),
                        ("libc.so.6!strchr", "strchr is an IFUNC")):
-        done = subprocess.run([case.settings.tool, "record", "--force", "-o", case.path("r.trace"), "--functions", glob, "--", program], capture_output=True, text=True,
-                              env=case.environment(), timeout=harness.HANGS)
-        expect(not done.returncode and sum(line in said for said in done.stderr.splitlines()) == 1 and "sum " in done.stdout,
-               f"{glob}: status {done.returncode}: {done.stderr[-400:]}")
-        os.unlink(case.path("r.trace"))
+        done = test.record(program, "--functions", glob)
+        expect(sum(line in said for said in done.stderr.splitlines()) == 1 and "sum " in done.stdout, f"{glob}: {done.stderr[-400:]}")
+        os.unlink(test.trace("r.trace"))
 
 
-def a_glob_of_many_says_nothing_of_resolvers(case):
-    program = case.compile("g++", "-O1")
-    done = subprocess.run([case.settings.tool, "record", "-o", case.path("r.trace"), "--functions", "libc.so.6!str*", "--", program], capture_output=True, text=True,
-                          env=case.environment(), timeout=harness.HANGS)
-    expect(not done.returncode and "the loader chooses" not in done.stderr, f"status {done.returncode}: {done.stderr[-400:]}")
+def a_glob_of_many_says_nothing_of_resolvers(test):
+    said = test.record(test.build("g++", "-O1"), "--functions", "libc.so.6!str*").stderr
+    expect("the loader chooses" not in said, said[-400:])
 
 
-def a_plan_that_does_not_fit_is_refused(case):
-    program = case.compile("g++", "-O1")
-    case.plan(program)
+def a_plan_that_does_not_fit_is_refused(test):
+    program = test.planned("g++", "-O1")
     folder = os.path.join(harness.CACHES, "tracer/plans")
-    with open(program, "rb") as file:
-        content = bytearray(file.read())
+    content = bytearray(read_bytes(program))
     # The same build-id, and another first instruction of a function: as after a repair by hand.
     symbol = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     address = next(int(line.split()[0], 16) for line in symbol.splitlines() if line.endswith(" T fibonacci"))
-    changed = case.path("changed")
-    with open(changed, "wb") as file:
-        at = content[address:address + 4]
-        where = address + (4 if at == b"\xf3\x0f\x1e\xfa" else 0)  # a PIE's first code segment lies in the file as in memory
-        content[where] ^= 0x01
-        file.write(content)
-    os.chmod(changed, 0o755)
-    environment = harness.traced_environment(case.settings, case.environment(TRACER_FUNCTIONS="*"), case.directory)
-    run = harness.execute([changed], case.directory.fresh(), environment)  # it may well die of its changed instruction
+    # A PIE's first code segment lies in the file as in memory.
+    content[address + (4 if content[address:address + 4] == b"\xf3\x0f\x1e\xfa" else 0)] ^= 0x01
+    changed = test.write("changed", bytes(content), mode=0o755)
+    run = harness.execute([changed], test.directory.fresh(), test.traced_environment(TRACER_FUNCTIONS="*"))  # it may well die of its changed instruction
     expect(b"its code differs from its plan" in run.stderr, f"changed code: nothing is said: {run.stderr[-300:]}")
     identity = next(line.split()[-1] for line in subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout.splitlines() if "Build ID" in line)
     path = os.path.join(folder, identity + ".plan")
-    with open(path, "rb") as file:
-        plan = file.read()
+    plan = read_bytes(path)
     functions, names = (int.from_bytes(plan[at:at + 4], "little") for at in (108, 124))  # plan_layout.h
     expect(160 <= functions < names < len(plan) - 8, "the layout of plans has changed, and this test has not")
 
     def with_byte(at, value=None):
         return plan[:at] + bytes([plan[at] ^ 1 if value is None else value]) + plan[at + 1:]
-
-    def write(content, mode):
-        with open(path, "wb") as file:
-            file.write(content)
-        os.chmod(path, mode)
 
     # Names are not read where all functions are wanted.
     unread, middle = "*", "*ibonacc*"
@@ -852,11 +770,11 @@ def a_plan_that_does_not_fit_is_refused(case):
             ("of others' writing", plan, 0o666, "no plan", (unread, middle)),
             ("whole", plan, 0o600, None, (unread, middle))):
         for glob in globs:
-            write(content, mode)
-            _, said = case.traced([program], glob)
+            write(path, content, mode=mode)
+            _, said = test.traced([program], glob)
             expect(len(said) == (1 if line else 0) and (not line or line in said[0]), f"{what}, {glob}: said {said}")
-            write(plan, 0o600)  # whoever reads the trace has names from it
-            trace, = case.traces()
+            write(path, plan, mode=0o600)  # whoever reads the trace has names from it
+            trace = test.checked_trace()
             expect(bool(trace.count("fibonacci")) == (line is None),
                    f"{what}, {glob}: fibonacci was {'recorded' if line else 'not recorded'}")
     os.unlink(path)
@@ -872,17 +790,14 @@ PROGRAMS = {
 
 
 def every_function_of(argv):
-    def check(case):
+    def check(test):
         program = shutil.which(argv[0], path="/usr/bin:/bin")
         if not program:
             raise Skipped(f"no {argv[0]}")
-        folder = case.path("beside")
-        os.makedirs(folder, exist_ok=True)
-        harness.plan(case.settings, program, folder)
-        harness.plan(case.settings, "/usr/bin/sort", folder)
-        case.traced([program, *argv[1:]], "*!*", status=5 if argv[0] == "bash" else 0)
-        traces, faults = harness.check_traces(case.settings, case.directory)
-        expect(not faults, "\n".join(faults))
+        for planned in (program, "/usr/bin/sort"):
+            harness.plan(test.settings, planned, test.made)
+        test.traced([program, *argv[1:]], "*!*", status=5 if argv[0] == "bash" else 0)
+        traces = test.checked_traces()
         inside = sum(count for trace in traces for (_, module), count in trace.counts_by_name_and_module().items()
                      if module == os.path.basename(os.path.realpath(program)))
         expect(inside, "none of its own functions was recorded")
@@ -905,21 +820,18 @@ def names_its_own_functions(program):
     return any(b"10GetCPUInfo" in pathlib.Path(path).read_bytes() for path in [program, *(word for word in linked if "libnode" in word and word.startswith("/"))])
 
 
-def callbacks_of_generated_code_are_recorded(case):
+def callbacks_of_generated_code_are_recorded(test):
     """V8 collects while code that it has generated is inside a callback of node's: it finds its frames by the return address."""
     program = shutil.which("node", path="/usr/bin:/bin")
     if not program:
         raise Skipped("no node")
-    folder = case.path("beside")
-    os.makedirs(folder, exist_ok=True)
-    harness.plan(case.settings, program, folder)
-    case.traced([program, "--max-semi-space-size=1", "-e", NODE], "*")
+    harness.plan(test.settings, program, test.made)
+    test.traced([program, "--max-semi-space-size=1", "-e", NODE], "*")
     # Tens of millions of calls, of which the decoder would make a tree of 5 GB.
-    traces, faults = harness.check_traces(case.settings, case.directory, walk=False)
-    expect(not faults, "\n".join(faults))
-    called = sum(function["calls"] for trace in traces for function in harness.report(case.settings, trace.path)["functions"] if "GetCPUInfo" in function["name"])
+    traces = test.checked_traces(walk=False)
+    called = sum(function["calls"] for trace in traces for function in harness.report(test.settings, trace.path)["functions"] if "GetCPUInfo" in function["name"])
     if called < 300 and not names_its_own_functions(program):
-        return f"the callbacks of this node have no names; {sum(harness.report(case.settings, trace.path)['calls'] for trace in traces)} calls"
+        return f"the callbacks of this node have no names; {sum(harness.report(test.settings, trace.path)['calls'] for trace in traces)} calls"
     expect(called >= 300, f"node::os::GetCPUInfo was recorded {called} times, at least 300 expected")
     return f"{called} calls of a callback"
 
@@ -928,29 +840,23 @@ MODES = {"slots": "*", "arm": "*"}
 
 
 def tests():
-    scarce = [Case("space_is_scarce.for_descriptions", where_space_is_scarce(768 << 10, True)),
-              Case("space_is_scarce.for_stubs", where_space_is_scarce(0, False)),
-              Case("space_is_scarce.but_for_a_hole", where_space_is_scarce(0, True, 6 << 20))]
+    scarce = {"space_is_scarce.for_descriptions": where_space_is_scarce(768 << 10, True), "space_is_scarce.for_stubs": where_space_is_scarce(0, False),
+              "space_is_scarce.but_for_a_hole": where_space_is_scarce(0, True, 6 << 20)}
     if harness.EMULATOR:
-        return scarce + [Case(check.__name__, check) for check in (calls_from_very_many_places_have_their_durations,
-                                                                   a_resolver_is_recorded_when_the_loader_calls_it)]
+        checks = {check.__name__: check for check in (calls_from_very_many_places_have_their_durations, a_resolver_is_recorded_when_the_loader_calls_it)}
+        return [Functions("functions." + name, check) for name, check in {**scarce, **checks}.items()]
     ways = {"gcc.O0": ("g++", "-O0"), "gcc.O1": ("g++", "-O1"), "gcc.O2": ("g++", "-O2"), "gcc.O3": ("g++", "-O3"), "gcc.cf": ("g++", "-O2", "-fcf-protection"),
             "gcc.nops": ("g++", "-O2", "-fpatchable-function-entry=8"), "gcc.static": ("g++", "-O2", "-no-pie"), "clang.O2": ("clang++", "-O2"),
             "gcc.Os": ("g++", "-Os"), "gcc.frame": ("g++", "-O2", "-fno-omit-frame-pointer")}
-    kinds = {f"{compiler}.{option}": (compiler, "-" + option) for compiler in ("gcc", "clang") for option in ("O0", "O2", "O3", "Os")}
-    return [Case("counts_are_those_of_the_program." + name, counts_are_those_of_the_program(*way)) for name, way in ways.items()] + \
-        [Case("instrumented." + name, instrumented(*way, **settings)) for name, (way, settings) in {
-            **{f"{compiler}.{option}": ((compiler, "-" + option), {}) for compiler in ("g++", "clang++") for option in ("O0", "O2", "O3", "Os")},
-            "sites": (("g++", "-O2"), {"TRACER_CALLSITES": "on"}), "kernels_clock": (("g++", "-O2"), {"TRACER_CLOCK": "monotonic"}),
-            "depth": (("g++", "-O2"), {"TRACER_MAXDEPTH": "6"}),
-            "with_a_plan": (("g++", "-O2"), {"planned": True})}.items()] + \
-        [Case("kinds_of_functions." + name, kinds_of_functions(*way)) for name, way in kinds.items()] + \
-        [Case(check.__name__, check) for check in (time_filter_and_depth_apply, only_what_is_chosen_is_patched, a_call_through_a_slot_counts_once,
-                                                   a_resolver_is_recorded_when_the_loader_calls_it,
-                                                   a_short_function_called_very_often_is_suppressed, small_leaves_are_excluded_on_request, names_are_found_by_build_id,
-                                                   an_instrumented_function_that_is_called_through_a_slot_counts_once,
-                                                   the_heap_has_space, record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
-                                                   a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said,
-                                                   a_glob_of_many_says_nothing_of_resolvers, a_plan_that_does_not_fit_is_refused, callbacks_of_generated_code_are_recorded)] + \
-        [Case("functions_go_by_their_addresses." + name, functions_go_by_their_addresses(*options)) for name, options in (("pie", ()), ("static", ("-no-pie",)))] + \
-        [Case("every_function_of." + name, every_function_of(argv)) for name, argv in PROGRAMS.items()] + scarce
+    levels = ("O0", "O2", "O3", "Os")
+    found = {
+        **{"counts_are_those_of_the_program." + name: counts_are_those_of_the_program(*way) for name, way in ways.items()},
+        **{f"instrumented.{compiler}.{level}": instrumented(compiler, "-" + level) for compiler in ("g++", "clang++") for level in levels},
+        "instrumented.sites": instrumented("g++", "-O2", TRACER_CALLSITES="on"),
+        "instrumented.kernels_clock": instrumented("g++", "-O2", TRACER_CLOCK="monotonic"),
+        "instrumented.depth": instrumented("g++", "-O2", TRACER_MAXDEPTH="6"),
+        "instrumented.with_a_plan": instrumented("g++", "-O2", planned=True),
+        **{f"kinds_of_functions.{compiler}.{level}": kinds_of_functions(compiler, "-" + level) for compiler in ("gcc", "clang") for level in levels},
+        "functions_go_by_their_addresses.pie": functions_go_by_their_addresses(), "functions_go_by_their_addresses.static": functions_go_by_their_addresses("-no-pie"),
+        **{"every_function_of." + name: every_function_of(argv) for name, argv in PROGRAMS.items()}, **scarce}
+    return [Functions("functions." + name, check) for name, check in found.items()] + suite.tests_of(__name__, Functions)
