@@ -103,10 +103,13 @@ class ArmProgram(Program):
         before = harness.EMULATOR[-1]
         harness.EMULATOR[-1] = sysroot
         try:
-            self.argv = [os.path.join(sysroot, self.argv[0])] + self.argv[1:]
             super().run(settings)
         finally:
             harness.EMULATOR[-1] = before
+
+    def prepare(self):
+        self.argv = [os.path.join(harness.EMULATOR[-1], self.argv[0]), *self.argv[1:]]
+        super().prepare()
 
 
 @dataclass
@@ -116,30 +119,15 @@ class ArmUnwinder(ArmProgram):
     libraries: tuple = ()
     unwinder: str = ""
 
-    def run(self, settings):
-        sysroot, reason = root()
-        if reason:
-            raise Skipped(reason)
-        folder = os.path.join(build.BUILD, self.name)
-        os.makedirs(folder, exist_ok=True)
+    def prepare(self):
         source = os.path.join(build.SUBJECTS, self.source)
-        compiler = build.DRIVERS["gcc"][os.path.splitext(source)[1]].split()
-        if not shutil.which(compiler[0]):
-            raise Skipped(f"no {compiler[0]}")
+        compiler = build.DRIVERS["gcc"][os.path.splitext(source)[1]]
         common = ["-O2", "-fexceptions", "-fno-optimize-sibling-calls", "-fPIC", "-I", build.SUBJECTS, source]
-        program = os.path.join(folder, "program")
         for name in self.libraries:
-            self.compile(*compiler, *common, "-shared", "-DLIB_" + name, "-o", os.path.join(folder, f"lib{name}.so"), "-Wl,--allow-shlib-undefined")
-        self.compile(*compiler, *common, "-o", program, "-L", folder, *("-l" + name for name in self.libraries), "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed",
-                     os.path.join(sysroot, "usr/lib/aarch64-linux-gnu", self.unwinder), "-Wl,--unresolved-symbols=ignore-in-shared-libs")
-        self.argv = [program]
-        super().run(settings)
-
-    @staticmethod
-    def compile(*command):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise harness.Failed(f"{' '.join(command)}: {done.stderr[-2000:]}")
+            self.compile(f"lib{name}.so", *common, "-shared", "-DLIB_" + name, "-Wl,--allow-shlib-undefined", compiler=compiler)
+        unwinder = os.path.join(harness.EMULATOR[-1], "usr/lib/aarch64-linux-gnu", self.unwinder)
+        self.argv = [self.compile("program", *common, "-L", self.made, *("-l" + name for name in self.libraries), "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed",
+                                  unwinder, "-Wl,--unresolved-symbols=ignore-in-shared-libs", compiler=compiler)]
 
 
 LINES = "".join(f"{(n * 7919) % 1000:03} line {n} {'x' * (n % 13)}\n" for n in range(400))

@@ -9,64 +9,48 @@ from dataclasses import dataclass, field
 
 import build
 import harness
+import suite
 from harness import Skipped, expect
 
 
-def steady(name="steady"):
-    return next(c for s in build.subjects() if s.name == name for c in s.cases())
-
-
 @dataclass
-class BadInput:
+class BadInput(suite.Test):
     name: str
-    settings: dict = field(default_factory=dict)  # {traces} is the folder of the traces
+    variables: dict = field(default_factory=dict)  # {traces} is the folder of the traces
     mentions: tuple = ()                          # words, one line on stderr each
     calls: "tuple[int, int | None] | None" = (15000, 15000)  # calls of steady_both; None: no trace is asked for
     arguments: tuple = ("5000",)
     limits: tuple = ()
     memory: int = 16 * harness.GIGABYTE
     wrap: str = ""                                # a shell script around "$@", for mounts
-    prepare: object = None
+    before: object = None
     inspect: object = None
     lines: "tuple[int, int] | None" = None        # how many lines, when `mentions` does not say
     needs_root: bool = False
     tools: tuple = ()
-    skip: str = ""
+    checks_bare = True
 
-    def run(self, settings):
-        if self.skip:
-            raise Skipped(self.skip)
+    def prepare(self):
         if self.needs_root and subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
             raise Skipped("no permission to mount a file system in a namespace of our own")
         for tool in self.tools:
             if not shutil.which(tool, path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin"):
                 raise Skipped(f"{tool} is not installed")
-        program = build.build(steady())
-        directory = harness.Directory(self.name, settings.keep)
-        try:
-            self.compare(settings, directory, program)
-        finally:
-            directory.done()
 
-    def compare(self, settings, directory, program):
-        environment = harness.passed_on(os.environ)
-        environment["TRACES"] = directory.traces
-        argv = [program, *self.arguments]
+    def judge(self):
+        argv = [build.program_of("steady"), *self.arguments]
         options = dict(memory=self.memory, limits=self.limits)
-        plain = {k: v for k, v in self.settings.items() if not k.startswith("TRACER_")}
-        bare = harness.execute(argv, directory.fresh(), {**environment, **{k: v for k, v in plain.items() if k != "MIDWAY"}}, **options)
+        bare = harness.execute(argv, self.directory.fresh(), self.environment(TRACES=self.traces), **options)
         expect(bare.status == 7, f"bare: {harness.describe(bare.status)}, expected status 7: {bare.stderr[-300:]}")
-        if settings.bare_only:
+        if self.settings.bare_only:
             return
-        if self.prepare:
-            self.prepare(directory)
-        traced_environment = harness.traced_environment(settings, environment, directory)
-        traced_environment.update({k: v.replace("{traces}", directory.traces) for k, v in self.settings.items()})
+        if self.before:
+            self.before(self)
+        environment = self.traced_environment(**{"TRACES": self.traces, **{k: v.replace("{traces}", self.traces) for k, v in self.variables.items()}})
         if self.wrap:  # the shell and its helpers are not what is tested: the preload begins with the program
-            preload = traced_environment.pop("LD_PRELOAD")
-            traced_environment["TRACES"] = directory.traces
+            preload = environment.pop("LD_PRELOAD")
             argv = ["unshare", "-m", "sh", "-c", self.wrap.replace("RUN", f'env LD_PRELOAD={preload} "$@"'), "sh", *argv]
-        traced = harness.execute(argv, directory.fresh(), traced_environment, **options)
+        traced = harness.execute(argv, self.directory.fresh(), environment, **options)
         faults = []
         if traced.status != bare.status:
             faults.append(f"ended with {harness.describe(traced.status)}, bare with {harness.describe(bare.status)}")
@@ -83,7 +67,7 @@ class BadInput:
             if not any(word in line for line in said):
                 faults.append(f"no line mentions {word}: {said[:4]}")
         if self.calls is not None:
-            traces, wrong = harness.check_traces(settings, directory)
+            traces, wrong = harness.check_traces(self.settings, self.directory)
             faults += [w for w in wrong if "dropped" not in w]
             calls = sum(t.count("steady_both") for t in traces)
             low, high = self.calls
@@ -92,24 +76,20 @@ class BadInput:
             if not traces:
                 faults.append("no trace")
         if self.inspect:
-            faults += self.inspect(directory) or []
+            faults += self.inspect(self)
         expect(not faults, "\n".join(faults))
 
 
-def a_link(directory):
-    victim = os.path.join(directory.path, "victim")
-    with open(victim, "w") as file:
-        file.write("precious")
-    os.symlink(victim, os.path.join(directory.traces, "link.trace"))
+def a_link(test):
+    os.symlink(test.write("victim", "precious"), test.trace("link.trace"))
 
 
-def victim_is_whole(directory):
-    with open(os.path.join(directory.path, "victim")) as file:
-        return [] if file.read() == "precious" else ["the trace was written through a symbolic link"]
+def victim_is_whole(test):
+    return [] if suite.read(test.path("victim")) == "precious" else ["the trace was written through a symbolic link"]
 
 
-def only_mine(directory):
-    modes = {n: stat.S_IMODE(os.stat(os.path.join(directory.traces, n)).st_mode) for n in os.listdir(directory.traces)}
+def only_mine(test):
+    modes = {n: stat.S_IMODE(os.stat(test.trace(n)).st_mode) for n in os.listdir(test.traces)}
     return [f"{n} has mode {mode:o}" for n, mode in modes.items() if mode != 0o600]
 
 
@@ -126,7 +106,7 @@ def tests():
         BadInput("bad_input.name_too_long", {"TRACER_OUT": "/tmp/" + "x" * 6000}, lines=(1, 1), calls=None),
         BadInput("bad_input.unknown_placeholder", {"TRACER_OUT": "{traces}/a%q%%.%p.trace"}, lines=(0, 1)),
         BadInput("bad_input.symbolic_link", {"TRACER_OUT": "{traces}/link.trace"}, lines=(0, 1), calls=None,
-                 prepare=a_link, inspect=victim_is_whole),
+                 before=a_link, inspect=victim_is_whole),
         BadInput("bad_input.mode_0600", inspect=only_mine),
         BadInput("bad_input.relative_name", {"TRACER_OUT": "../traces/here.trace"}),
         # The limits leave the program's own files alone, which are small.

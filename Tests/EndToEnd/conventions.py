@@ -2,11 +2,11 @@
 """Compilers with calling conventions of their own, as they are installed: what they make runs the same bare and traced, and the
 tool says what is not recorded."""
 import os
-import shutil
 import subprocess
 
 import build
 import harness
+import suite
 from harness import Skipped, expect
 
 HASKELL = r"""
@@ -77,78 +77,65 @@ func main() {
 """
 
 
-class Language:
+OWN = "its own calling conventions"
+
+
+class Language(suite.Test):
     """`script` builds ./program, and what it needs, in the current folder. `has_own_code`: it has functions that follow no convention of C's,
     whether or not it calls other modules so, which is `is_foreign`."""
+    checks_bare = True
 
     def __init__(self, name, tool, files, script, argv=("./program",), is_foreign=True, has_own_code=None, file=None):
-        self.name, self.tool, self.files, self.script = "conventions." + name, tool, files, script
-        self.argv, self.is_foreign, self.file = list(argv), is_foreign, file
+        super().__init__("conventions." + name, None)
+        self.compiler, self.files, self.script, self.argv, self.is_foreign, self.file = tool, files, script, argv, is_foreign, file
         self.has_own_code = is_foreign if has_own_code is None else has_own_code
 
-    def run(self, settings):
+    def prepare(self):
         if build.ARCHITECTURE != os.uname().machine:
             raise Skipped("compilers of this machine")
-        if not shutil.which(self.tool):
-            raise Skipped(f"{self.tool} is not installed")
+        suite.need(self.compiler)
         if self.file and not os.path.exists(self.file):
             raise Skipped(f"no {self.file}")
-        directory = harness.Directory(self.name, settings.keep)
-        try:
-            self.compare(settings, directory)
-        finally:
-            directory.done()
-
-    def compare(self, settings, directory):
-        folder = os.path.join(directory.path, "build")
-        os.mkdir(folder)
         for name, text in self.files.items():
-            with open(os.path.join(folder, name), "w") as file:
-                file.write(text)
-        environment = harness.passed_on(os.environ)
-        done = subprocess.run(["sh", "-e", "-c", self.script], cwd=folder, capture_output=True, text=True, timeout=600,
-                              env={**environment, "HOME": folder})
+            self.write(name, text)
+        done = subprocess.run(["sh", "-e", "-c", self.script], cwd=self.made, capture_output=True, text=True, timeout=600, env=self.environment(HOME=self.made))
         expect(not done.returncode, f"does not build:\n{(done.stdout + done.stderr)[-1500:]}")
-        argv = [os.path.join(folder, a[2:]) if a.startswith("./") else a for a in self.argv]
-        bare = harness.execute(argv, directory.fresh(), environment, memory=0)
+
+    def judge(self):
+        argv = [self.path(word[2:]) if word.startswith("./") else word for word in self.argv]
+        bare = harness.execute(argv, self.directory.fresh(), self.environment(), memory=0)
         expect(not bare.status, f"bare: {harness.describe(bare.status)}\n{bare.stderr[-600:].decode(errors='replace')}")
-        if settings.bare_only:
+        if self.settings.bare_only:
             return
-        traced = harness.execute(argv, directory.fresh(), harness.traced_environment(settings, environment, directory), memory=0)
+        traced = harness.execute(argv, self.directory.fresh(), self.traced_environment(), memory=0)
         faults = harness.same(bare, traced)
-        traces, wrong = harness.check_traces(settings, directory)
+        traces, wrong = harness.check_traces(self.settings, self.directory)
         faults += wrong
         if not traces:
             faults.append("no trace was written")
-        if settings.tool and traces:
-            lines = [l for t in traces for l in self.notes(settings, t.path)]
+        if self.settings.tool and traces:
+            lines = [line for trace in traces for line in self.tool("info", trace.path).stdout.splitlines() if OWN in line]
             if bool(lines) != self.is_foreign:
                 faults.append(f"the tool says {lines}")
-            faults += self.recorded(settings, directory, argv) + self.with_functions(settings, directory, argv, bare)
+            faults += self.recorded(argv) + self.with_functions(argv, bare)
         expect(not faults, "\n".join(faults))
 
-    def notes(self, settings, path):
-        info = subprocess.run([settings.tool, "info", path], capture_output=True, text=True, timeout=harness.HANGS)
-        return [line for line in info.stdout.splitlines() if "its own calling conventions" in line]
-
-    def recorded(self, settings, directory, argv):
+    def recorded(self, argv):
         """`tracer record` says it in one line. It takes the agent beside it."""
-        run = subprocess.run([settings.tool, "record", "-o", os.path.join(directory.path, "recorded.trace"), "--"] + argv,
-                             capture_output=True, text=True, timeout=harness.HANGS, env=harness.passed_on(os.environ))
-        lines = [line for line in run.stderr.splitlines() if "its own calling conventions" in line]
+        run = self.tool("record", "-o", self.path("recorded.trace"), "--", *argv, status=None)
+        lines = [line for line in run.stderr.splitlines() if OWN in line]
         return [] if len(lines) == self.is_foreign and not run.returncode else [f"record: status {run.returncode}, {lines}\n{run.stderr[-500:]}"]
 
-    def with_functions(self, settings, directory, argv, bare):
+    def with_functions(self, argv, bare):
         """The same with every function that can be: code that looks return addresses up, or has none, is left alone, and a line says so."""
-        run = subprocess.run([settings.tool, "record", "--functions", "*!*", "-o", os.path.join(directory.path, "functions.trace"), "--"] + argv,
-                             capture_output=True, timeout=harness.HANGS, env={**harness.passed_on(os.environ), "XDG_CACHE_HOME": os.path.join(directory.path, "plans")})
+        run = self.tool("record", "--functions", "*!*", "-o", self.path("functions.trace"), "--", *argv, status=None, text=False,
+                        env=self.environment(XDG_CACHE_HOME=self.path("plans")))
         own = [line for line in run.stderr.splitlines(keepends=True) if line.startswith(b"tracer: ")]
         others = b"".join(line for line in run.stderr.splitlines(keepends=True) if line not in own)
-        is_same = (run.returncode, run.stdout, others) == (bare.status, bare.stdout, bare.stderr)
+        if (run.returncode, run.stdout, others) != (bare.status, bare.stdout, bare.stderr):
+            return [f"record --functions '*!*': {harness.describe(run.returncode)}\n{run.stderr[:600].decode(errors='replace')}"]
         is_said = any(b" are not recorded: it is " in line for line in own)
-        if is_same and is_said != self.has_own_code:
-            return [f"record --functions '*!*' says {own}"]
-        return [] if is_same else [f"record --functions '*!*': {harness.describe(run.returncode)}\n{run.stderr[:600].decode(errors='replace')}"]
+        return [] if is_said == self.has_own_code else [f"record --functions '*!*' says {own}"]
 
 
 def tests():

@@ -7,6 +7,7 @@ import struct
 
 import golden
 import harness
+import suite
 import tracefile as t
 from harness import Skipped, expect
 
@@ -134,52 +135,40 @@ CASES = {
 }
 
 
-class Decoded:
-    def __init__(self, case):
-        self.case, self.name = case, "decoder." + case
-
-    def run(self, settings):
-        chunks, expected, noticed, *flags = CASES[self.case]
-        directory = harness.Directory("decoder", settings.keep)
-        try:
-            with open(os.path.join(directory.traces, "x.trace"), "wb") as file:
-                file.write(trace(*chunks, flags=flags[0] if flags else 0))
-            traces = t.read_all(directory.traces)
-            faults = traces[0].anomalies + golden.compare(golden.parse(expected), traces)
-            expect(noticed is not None or not faults, "\n".join(faults))
-            expect(noticed is None or any(noticed in fault for fault in faults), f"nothing says {noticed!r}: {faults}")
-        finally:
-            directory.done()
+class Decoder(suite.Test):
+    checks_bare = True
 
 
-class FirstVersion:
+def decodes(chunks, expected, noticed, flags=0):
+    def check(test):
+        suite.write(test.trace("x.trace"), trace(*chunks, flags=flags))
+        traces = t.read_all(test.traces)
+        faults = traces[0].anomalies + golden.compare(golden.parse(expected), traces)
+        expect(noticed is not None or not faults, "\n".join(faults))
+        expect(noticed is None or any(noticed in fault for fault in faults), f"nothing says {noticed!r}: {faults}")
+    return check
+
+
+FIRST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "version1")
+
+
+def reads_version_1(name):
     """A trace of version 1: both readers, and the tool says what it said when this was the version of the day."""
-    FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "version1")
-
-    def __init__(self, case):
-        self.case, self.name = case, "decoder.version_1." + case
-
-    def run(self, settings):
-        if not os.path.exists(settings.tool):
+    def check(test):
+        if not os.path.exists(test.settings.tool):
             raise Skipped("no tool")
-        directory = harness.Directory("decoder", settings.keep)
-        try:
-            path = os.path.join(directory.traces, self.case + ".trace")
-            with gzip.open(os.path.join(self.FOLDER, self.case + ".trace.gz")) as packed, open(path, "wb") as file:
-                file.write(packed.read())
-            trace = t.Trace(path).trees()
-            faults = trace.anomalies + harness.cross_check(settings, trace)
-            with open(os.path.join(self.FOLDER, self.case + ".json")) as file:
-                expected = json.load(file)
-            shown = harness.report(settings, path)
-            found = sorted([f["symbol"], f["module"], f["calls"], f["total_ns"], f["self_ns"]] for f in shown["functions"])
-            if [shown["calls"], shown["duration_ns"], found] != [expected["calls"], expected["duration_ns"], expected["functions"]]:
-                faults.append(f"report says {found}, expected {expected['functions']}")
-            expect(not faults, "\n".join(faults))
-        finally:
-            directory.done()
+        path = suite.write(test.trace(name + ".trace"), gzip.decompress(suite.read_bytes(os.path.join(FIRST, name + ".trace.gz"))))
+        trace = t.Trace(path).trees()
+        faults = trace.anomalies + harness.cross_check(test.settings, trace)
+        expected = json.loads(suite.read(os.path.join(FIRST, name + ".json")))
+        shown = harness.report(test.settings, path)
+        found = sorted([f["symbol"], f["module"], f["calls"], f["total_ns"], f["self_ns"]] for f in shown["functions"])
+        if [shown["calls"], shown["duration_ns"], found] != [expected["calls"], expected["duration_ns"], expected["functions"]]:
+            faults.append(f"report says {found}, expected {expected['functions']}")
+        expect(not faults, "\n".join(faults))
+    return check
 
 
 def tests():
-    first = sorted(name.removesuffix(".trace.gz") for name in os.listdir(FirstVersion.FOLDER) if name.endswith(".gz"))
-    return [Decoded(case) for case in CASES] + [FirstVersion(case) for case in first]
+    first = sorted(name.removesuffix(".trace.gz") for name in os.listdir(FIRST) if name.endswith(".gz"))
+    return [Decoder("decoder." + name, decodes(*case)) for name, case in CASES.items()] + [Decoder("decoder.version_1." + name, reads_version_1(name)) for name in first]

@@ -21,10 +21,10 @@ class Killed(suite.Test):
     checks_bare = True
 
     def __init__(self, threads, repetitions):
-        super().__init__(f"durability.kill_9.{threads}_threads", Killed.again_and_again)
+        super().__init__(f"durability.kill_9.{threads}_threads", None)
         self.threads, self.repetitions = threads, repetitions
 
-    def again_and_again(self):
+    def judge(self):
         program, seed = build.program_of("durable"), random.randrange(1 << 30)
         repetitions = 2 if self.settings.bare_only else self.settings.moments // 2 or self.repetitions
         for number in range(seed, seed + repetitions):

@@ -9,54 +9,50 @@ import re
 import build
 import golden
 import harness
-from harness import Failed, Skipped
+import suite
+from harness import Failed, Skipped, expect
 
 
-class SubjectTest:
+class SubjectTest(suite.Test):
+    checks_bare = True
+
     def __init__(self, case):
-        self.case, self.name = case, case.name
+        super().__init__(case.name, None)
+        self.case = case
 
-    def run(self, settings):
-        case = self.case
-        reason = build.missing(case, harness.cpu_flags())
-        if reason:
+    def prepare(self):
+        if reason := build.missing(self.case, harness.cpu_flags()):
             raise Skipped(reason)
-        expected, source = self.golden()
+        self.expected = self.golden()
         try:
-            program = build.build(case)
+            self.program = build.build(self.case)
         except build.BuildFailed as failure:
             lacking = re.search(r"cannot find (-l\S+)|cannot open \S*(libclang_rt\S+?)[:,]", str(failure))
             if harness.EMULATOR and lacking:
                 raise Skipped(f"no {lacking[1] or lacking[2]} for {build.ARCHITECTURE}")
             raise Failed(f"does not build: {failure}")
-        directory = harness.Directory(case.name, settings.keep)
-        try:
-            self.compare(settings, directory, program, expected)
-        finally:
-            directory.done()
 
     def golden(self):
-        names = [self.case.name, ".".join([self.case.subject.name, self.case.compiler]), ".".join(filter(None, [self.case.subject.name, self.case.case])), self.case.subject.name]
-        for name in names:
+        case, name = self.case, self.case.subject.name
+        for name in (case.name, f"{name}.{case.compiler}", f"{name}.{case.case}", name):
             path = os.path.join(build.GOLDEN, name + ".tree")
             if os.path.exists(path):
-                with open(path) as file:
-                    try:
-                        return golden.parse(file.read()), path
-                    except ValueError as error:
-                        raise Failed(f"{os.path.basename(path)}: {error}")
-        if self.case.subject.all("tree") or self.case.subject.all("untraced"):
-            return golden.Golden(), None
+                try:
+                    return golden.parse(suite.read(path))
+                except ValueError as error:
+                    raise Failed(f"{name}.tree: {error}")
+        if case.subject.all("tree") or case.subject.all("untraced"):
+            return golden.Golden()
         raise Failed("no golden file, and no `tree: none` with a reason")
 
-    def compare(self, settings, directory, program, expected):
-        case, subject = self.case, self.case.subject
+    def judge(self):
+        case, subject, settings, directory = self.case, self.case.subject, self.settings, self.directory
         words = subject.get("status", "0").split()
         status = -int(words[1]) if words[0] == "signal" else int(words[0])
-        environment = {**harness.passed_on(os.environ), **{k: v.replace("{build}", case.folder) for k, v in case.environment.items()}}
+        environment = self.environment(**{k: v.replace("{build}", case.folder) for k, v in case.environment.items()})
         options = dict(timeout=float(subject.get("timeout", harness.HANGS)),
                        memory=0 if subject.get("memory") == "unlimited" or settings.counts else 16 * harness.GIGABYTE)
-        argv = [program] + [a.replace("{build}", case.folder) for a in case.arguments]
+        argv = [self.program] + [a.replace("{build}", case.folder) for a in case.arguments]
         preload = subject.get("preload", "@").replace("{build}", case.folder)
         others = preload.replace("@", "").split()
         bare_environment = {**environment, "LD_PRELOAD": " ".join(others)} if others else environment
@@ -66,17 +62,14 @@ class SubjectTest:
             if not harness.EMULATOR:
                 raise
             raise Skipped("the program alone does not end under the emulator")
-        if bare.status != status and harness.EMULATOR:
-            raise Skipped(f"the program alone does not run under the emulator: {harness.describe(bare.status)}")
-        if bare.status != status and settings.instrumented:
-            raise Skipped(f"the program alone does not run when it is instrumented: {harness.describe(bare.status)}")
-        if bare.status != status:
-            raise Failed(f"bare: {harness.describe(bare.status)}, expected {harness.describe(status)}\n"
-                         + (bare.stdout[-400:] + bare.stderr[-800:]).decode(errors="replace"))
+        if bare.status != status and (harness.EMULATOR or settings.instrumented):
+            raise Skipped(f"the program alone does not run {'under the emulator' if harness.EMULATOR else 'when it is instrumented'}: {harness.describe(bare.status)}")
+        expect(bare.status == status, f"bare: {harness.describe(bare.status)}, expected {harness.describe(status)}\n"
+               + (bare.stdout[-400:] + bare.stderr[-800:]).decode(errors="replace"))
         if settings.bare_only:
             return
         if settings.functions:
-            harness.plan(settings, program, case.folder)
+            harness.plan(settings, self.program, case.folder)
         traced = harness.execute(argv, directory.fresh(), harness.traced_environment(settings, environment, directory, preload),
                                  **options)
         stopped = subject.all("says") and harness.without_agents_lines(traced, int(subject.get("says").split()[0]))
@@ -110,6 +103,5 @@ class SubjectTest:
                     faults.append(f"{name}: called {low}{'' if low == high else f' to {high}'} times, recorded {recorded}")
             if bare.counts.keys() != traced.counts.keys():
                 faults.append(f"counts of {sorted(bare.counts)} bare, of {sorted(traced.counts)} traced")
-            faults += golden.compare(expected, traces)
-        if faults:
-            raise Failed("\n".join(faults))
+            faults += golden.compare(self.expected, traces)
+        expect(not faults, "\n".join(faults))

@@ -53,12 +53,15 @@ class Test:
             os.mkdir(self.made)
             os.chmod(self.made, 0o777)
             self.prepare()
-            return self.check(self)
+            return self.judge()
         finally:
             self.directory.done()
 
     def prepare(self):
         """What every test of a suite begins with."""
+
+    def judge(self):
+        return self.check(self)
 
     def path(self, name):
         """A file beside the traces, of the test's own."""
