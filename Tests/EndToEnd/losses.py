@@ -27,12 +27,12 @@ class Losses(suite.Test):
         self.program = self.compile("unreachable", "-O2", source, library, f"-Wl,-rpath,{self.made}")
 
     def agent(self, mode):
-        return self.judge([self.program, mode], self.traced_environment())
+        return self.ended([self.program, mode], self.traced_environment())
 
     def record(self, mode):
-        return self.judge([self.settings.tool, "record", "-o", self.trace("%p.trace"), self.program, mode], self.environment())
+        return self.ended([self.settings.tool, "record", "-o", self.trace("%p.trace"), self.program, mode], self.environment())
 
-    def judge(self, argv, environment):
+    def ended(self, argv, environment):
         run = harness.execute(argv, self.directory.path, environment)
         if run.stdout == b"no landlock\n":
             raise Skipped("this kernel has no Landlock")
