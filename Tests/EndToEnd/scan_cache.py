@@ -101,7 +101,7 @@ class ScanCache(suite.Test):
         expect(not trace.anomalies, f"{trace.anomalies[:3]}")
 
         def modules(flag):
-            return {os.path.basename(trace.modules[n].path) for n, detail in trace.details.items() if detail.flags & flag}
+            return {os.path.basename(trace.modules[n].path) for n, flags in trace.details.items() if flags & flag}
         return trace.counts_by_name_and_module(), modules(SEARCHED), modules(REMEMBERED)
 
     def record(self, argv, environment):
@@ -431,7 +431,7 @@ def not_in_a_filter(test):
         raise Skipped("this kernel has no filters")
     expect(not run.status, f"{harness.describe(run.status)}: {run.stderr[-300:]}")
     trace, = tracefile.read_all(test.traces)
-    expect(not any(detail.flags & REMEMBERED for detail in trace.details.values()) and test.look() == was,
+    expect(not any(flags & REMEMBERED for flags in trace.details.values()) and test.look() == was,
            "the file was used in a filter")
     test.expect_calls(calls, trace.counts_by_name_and_module())
 

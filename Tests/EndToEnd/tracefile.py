@@ -4,6 +4,7 @@ Written from trace_layout.h and plan_layout.h of Sources/Format/CTraceLayout/inc
 harness.py asserts that both count the same. It favours clarity over speed, and it says what is wrong with a file
 (`anomalies`) instead of repairing it, because a test wants to know.
 """
+import collections
 import functools
 import os
 import re
@@ -92,14 +93,7 @@ class Function:
     flags: int
 
 
-@dataclass
-class Usage:
-    ticks: int
-    own_ticks: int
-    cpu_ns: int
-    minor_faults: int
-    major_faults: int
-
+class Usage(collections.namedtuple("Usage", "ticks own_ticks cpu_ns minor_faults major_faults")):
     @classmethod
     def at(cls, body, offset):
         return cls(*struct.unpack_from("<3Q2I", body, offset))
@@ -132,20 +126,6 @@ class Load:
     mapped: Usage
     path: str
     end: "Usage | None" = None
-
-
-@dataclass
-class ModuleDetail:
-    load: int
-    relative: int
-    relr_bytes: int
-    symbol: int
-    other: int
-    jump_slots: int
-    flags: int
-    mapped_bytes: int
-    soname: str
-    needed: list
 
 
 @dataclass
@@ -202,10 +182,11 @@ class Trace:
         self.anomalies = []
         self.texts, self.modules, self.functions, self.threads = {}, {}, {}, {}
         self.phases = {}  # name -> (Usage, monotonic ns, error ns, thread)
-        self.initializers, self.loads, self.details, self.bindings = {}, {}, {}, {}
+        self.initializers, self.loads = {}, {}
+        self.details = {}  # module → flags of its details
         self.clock_samples = []  # (ticks, ns): the agent saw the clock's rate change
         self.ready, self.onces = [], []  # (reason, function, thread, ticks); (function, thread, ticks, code, token)
-        self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
+        self.calls, self.unwound, self.open, self.tail = (collections.Counter() for _ in range(4))  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
@@ -288,7 +269,7 @@ class Trace:
             node.exit, node.mark = time, mark
             self.open[node.function] -= 1
             if mark == "unwound":
-                self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
+                self.unwound[node.function] += 1
         self.anomalies += [fault for gone, fault in self._gone if any(node.mark == "open" for node in gone)]
 
     # -- structure ------------------------------------------------------------------------------------------------
@@ -369,7 +350,7 @@ class Trace:
                 self.patched[module] = wanted, patched
             elif kind == 16:
                 self.clock_samples.append(struct.unpack_from("<2Q", body, 8))
-            elif 7 <= kind <= 15:
+            elif 7 <= kind <= 14:
                 self._start_record(kind, key, body)
             offset += size
 
@@ -417,16 +398,10 @@ class Trace:
         elif kind == 13:
             self.onces.append(struct.unpack_from("<2I3Q", body, 8))
         elif kind == 14:
-            module, *numbers, mapped, soname, needed = struct.unpack_from("<8IQ2I", body, 8)
-            names = body[56:56 + soname + needed].decode(errors="surrogateescape")
+            module, load, *_, flags = struct.unpack_from("<8I", body, 8)
             if module in self.details:  # loaded again
-                self._again.append((module, numbers[0]))
-                return
-            self.details[module] = ModuleDetail(*numbers, mapped, names[:soname].rstrip("\0"),
-                                                [n for n in names[soname:].split("\0") if n])
-        elif kind == 15:
-            module, other, calls, addresses = struct.unpack_from("<4I", body, 8)
-            self.bindings[module, other] = (calls, addresses)
+                self._again.append((module, load))
+            self.details.setdefault(module, flags)
 
     def _describe(self, index):
         """(name, belongs to the subject, flags)"""
@@ -451,7 +426,7 @@ class Trace:
 
     # -- events ---------------------------------------------------------------------------------------------------
     def _walk(self, thread, chunks):
-        stack, expected, hidden = [], None, 0
+        stack, expected, hidden, resume = [], None, 0, None
         layout = self.layout
         calls, wrong = self.calls, self.anomalies
         where = f"thread {thread.index}"
@@ -468,6 +443,20 @@ class Trace:
             node.exit, node.mark = time, mark
             if time < node.enter:
                 wrong.append(f"{where}: {node.name} left {node.enter - time} ticks before it was entered")
+
+        def leave_open(nodes):
+            for node in nodes:
+                node.mark = "open"
+                self.open[node.function] += 1
+
+        def closed(time, mark, function=None):
+            """The index in the stack of the innermost frame, or of the resumed one; None: that is open in another thread's events."""
+            nonlocal resume
+            position = len(stack) - 1 if resume is None else self._find(stack, resume, function)
+            if position is None:
+                self._elsewhere.append((resume, function, time, mark, where))
+            resume = None
+            return position
 
         for sequence, offset, chunk in chunks:
             stored = [OPEN_FRAME.unpack_from(self.data, offset + CHUNK.size + i * OPEN_FRAME.size)
@@ -489,7 +478,7 @@ class Trace:
                     push(function, enter, site).inherited = True
                     # Its enter was in a chunk that is gone. In chunk 0, and before this process, it is a call of the one that forked it.
                     if sequence > 0 and enter >= self.header["first_ticks"] and (enter, function) not in counted:
-                        calls[function] = calls.get(function, 0) + 1
+                        calls[function] += 1
                         thread.calls += 1
             else:
                 listed = [(e, f) for e, f, _ in stored]
@@ -500,9 +489,7 @@ class Trace:
                     kept = set(listed)
                     gone = [n for n in stack if (n.enter, n.function) not in kept]
                     stack = [n for n in stack if (n.enter, n.function) in kept]
-                    for node in gone:
-                        node.mark = "open"
-                        self.open[node.function] = self.open.get(node.function, 0) + 1
+                    leave_open(gone)
                     self._gone.append((gone, f"{where}: chunk {sequence} says {len(stored)} frames are open, not "
                                              f"{len(stack) + len(gone)}"))
                 if listed is None:
@@ -533,38 +520,33 @@ class Trace:
                 if word == 0:
                     resume = site = argument = None
                     continue
-                kind = word & 3
+                kind, function = word & 3, (word >> FUNCTION_SHIFT) & layout.function_mask
+                if kind in (CONTROL, EXIT) and (argument is not None or site is not None and word & 0xff != ARGUMENT << CONTROL_SHIFT):
+                    wrong.append(f"{where}: chunk {sequence}, word {word_index}: a call site or an object before something that is no call")
+                    site = argument = None
                 if kind in (ENTER, COMPLETE):
-                    name, _, flags = self._describe((word >> FUNCTION_SHIFT) & layout.function_mask)
+                    name, _, flags = self._describe(function)
                     # Among system calls by number, only futex has an object.
                     if (argument is None) != (flags >> ARGUMENT_SHIFT & 7 == 0) and not (argument is None and name == "syscall"):
                         wrong.append(f"{where}: chunk {sequence}, word {word_index}: {name} with the object {argument}, and flags {flags:#x}")
-                elif argument is not None or site is not None and word & 0xff != ARGUMENT << CONTROL_SHIFT:
-                    wrong.append(f"{where}: chunk {sequence}, word {word_index}: a call site or an object before something that is no call")
-                    site = argument = None
-                if kind == COMPLETE:
-                    function = (word >> FUNCTION_SHIFT) & layout.function_mask
-                    enter = base + ((word >> layout.time_shift) & layout.start_mask)
-                    name, own, flags = self._describe(function)
-                    node = Node(function, name, own, enter, site or 0)
-                    node.object = self.object(flags, argument)
-                    site = argument = None
-                    node.exit = enter + (word >> layout.duration_shift)
-                    if flags & ENTRY_ONLY:
-                        node.mark = "tail"
-                        self.tail[function] = self.tail.get(function, 0) + 1
-                        if word >> layout.duration_shift:
-                            wrong.append(f"{where}: entry-only function {name} has a duration")
-                    (stack[-1].children if stack else thread.roots).append(node)
+                    enter = base + (word >> layout.time_shift & (layout.start_mask if kind == COMPLETE else layout.time_mask))
                     if stack and enter < stack[-1].enter:
-                        wrong.append(f"{where}: {name} began {stack[-1].enter - enter} ticks before its caller "
-                                     f"{stack[-1].name}")
-                    calls[function] = calls.get(function, 0) + 1
+                        wrong.append(f"{where}: {name} began {stack[-1].enter - enter} ticks before its caller {stack[-1].name}")
+                    node = push(function, enter, site or 0, argument)
+                    site = argument = None
+                    calls[function] += 1
                     thread.calls += 1
-                    if len(stack) + 1 > self.maximum_depth_seen:
-                        self.maximum_depth_seen = len(stack) + 1
-                    continue
-                if kind == CONTROL:
+                    if len(stack) > self.maximum_depth_seen:
+                        self.maximum_depth_seen = len(stack)
+                    if kind == COMPLETE:
+                        stack.pop()
+                        node.exit = enter + (word >> layout.duration_shift)
+                        if flags & ENTRY_ONLY:
+                            node.mark = "tail"
+                            self.tail[function] += 1
+                            if word >> layout.duration_shift:
+                                wrong.append(f"{where}: entry-only function {name} has a duration")
+                elif kind == CONTROL:
                     which, payload = (word >> CONTROL_SHIFT) & CONTROL_MASK, word >> PAYLOAD_SHIFT
                     if which == BASE:
                         base = self._completed(payload, base)
@@ -575,60 +557,33 @@ class Trace:
                     elif which == ARGUMENT:
                         argument = payload
                     elif which == UNWOUND:
-                        reference = base + (payload & layout.time_mask)
-                        count = payload >> layout.count_shift
-                        if resume is not None:
-                            chosen = self._find(stack, resume)
-                            if chosen is None:
-                                self._elsewhere.append((resume, None, reference, "unwound", where))
-                                resume = None
-                                continue
-                            resume = None
-                            leaving = stack[max(0, chosen + 1 - count):chosen + 1]
-                        else:
-                            leaving = stack[max(0, len(stack) - count):]
+                        time, count = base + (payload & layout.time_mask), payload >> layout.count_shift
+                        position = closed(time, "unwound")
+                        if position is None:
+                            continue
+                        leaving = stack[max(0, position + 1 - count):position + 1]
                         if len(leaving) != count:
                             wrong.append(f"{where}: {count} frames unwound, {len(leaving)} were open")
                         for node in leaving:
-                            close(node, reference, "unwound")
-                            self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
+                            close(node, time, "unwound")
+                            self.unwound[node.function] += 1
                             stack.remove(node) if node is not stack[-1] else stack.pop()
                     else:
                         around = " ".join(f"{near:x}" for near in words[max(0, word_index - 3):word_index + 4])
                         wrong.append(f"{where}: chunk {sequence}, word {word_index} of {len(words)}: control {which}, among {around}")
-                    continue
-                function = (word >> FUNCTION_SHIFT) & layout.function_mask
-                reference = base + (word >> layout.time_shift)
-                if kind == ENTER:
-                    if stack and reference < stack[-1].enter:
-                        wrong.append(f"{where}: enter of function {function} {stack[-1].enter - reference} ticks "
-                                     f"before its caller {stack[-1].name}")
-                    push(function, reference, site or 0, argument)
-                    site = argument = None
-                    calls[function] = calls.get(function, 0) + 1
-                    thread.calls += 1
-                    if len(stack) > self.maximum_depth_seen:
-                        self.maximum_depth_seen = len(stack)
                 else:
-                    position = len(stack) - 1
-                    if resume is not None:
-                        position = self._find(stack, resume, function)
-                        if position is None:
-                            self._elsewhere.append((resume, function, reference, "", where))
-                            resume = None
-                            continue
-                        resume = None
+                    time = base + (word >> layout.time_shift)
+                    position = closed(time, "", function)
+                    if position is None:
+                        continue
                     if position < 0:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} and nothing is open")
                         continue
-                    node = stack[position]
+                    node = stack.pop(position)
                     if node.function != function:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} while {node.name} is innermost")
-                    close(node, reference, "")
-                    del stack[position]
-        for node in stack:
-            node.mark = "open"
-            self.open[node.function] = self.open.get(node.function, 0) + 1
+                    close(node, time, "")
+        leave_open(stack)
 
     @staticmethod
     def _find(stack, payload, function=None):
@@ -673,12 +628,7 @@ class Trace:
 
     def counts_by_site(self, name):
         """Address in its module's file, less its bias, and module's name -> calls of functions of this name that return there."""
-        counts = {}
-        for node in self.nodes():
-            if node.name == name and not node.inherited:
-                key = self.module_offset(node.site, node.enter)
-                counts[key] = counts.get(key, 0) + 1
-        return counts
+        return collections.Counter(self.module_offset(node.site, node.enter) for node in self.nodes() if node.name == name and not node.inherited)
 
     def module_offset(self, address, ticks):
         """(module's name, offset) of the module that had this address then."""
@@ -690,12 +640,10 @@ class Trace:
         return os.path.basename(module.path), address - module.bias
 
     def counts_by_name_and_module(self):
-        result = {}
+        result = collections.Counter()
         for index, count in self.calls.items():
-            function = self.functions.get(index)
-            if function is not None:
-                key = (function.name, os.path.basename(function.module.path) if function.module else None)
-                result[key] = result.get(key, 0) + count
+            if function := self.functions.get(index):
+                result[function.name, os.path.basename(function.module.path) if function.module else None] += count
         return result
 
 
