@@ -18,6 +18,7 @@ import build
 import harness
 from harness import Skipped
 from programs import Program
+from suite import read, write
 
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tracer", "arm64")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -37,9 +38,8 @@ def root():
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = os.path.join(sysroot, ".packages")
         if os.path.exists(done):
-            with open(done) as file:
-                if file.read().split() == PACKAGES:
-                    return sysroot, None
+            if read(done).split() == PACKAGES:
+                return sysroot, None
         for tool in ("apt-get", "dpkg-deb"):
             if not shutil.which(tool):
                 return None, f"no {tool} to get arm64 packages with"
@@ -53,8 +53,7 @@ def root():
         except subprocess.SubprocessError as failure:
             said = getattr(failure, "stderr", b"") or b""
             return None, f"arm64 packages cannot be had: {(said.decode(errors='replace').splitlines() or [str(failure)])[-1]}"
-        with open(done, "w") as file:
-            file.write(" ".join(PACKAGES))
+        write(done, " ".join(PACKAGES))
         return sysroot, None
 
 
@@ -72,16 +71,13 @@ def unpack(sysroot, mirror):
     own = os.path.join(CACHE, "apt")
     for name in ("lists/partial", "archives/partial", "sources", "packages"):
         os.makedirs(os.path.join(own, name), exist_ok=True)
-    open(os.path.join(own, "status"), "w").close()
-    with open(os.path.join(own, "sources", "debian.sources"), "w") as file:
-        file.write(f"Types: deb\nURIs: {mirror}\nSuites: {SUITE}\nComponents: main\n"
-                   f"Architectures: arm64\nSigned-By: {KEYRING}\n")
-    settings = os.path.join(own, "apt.conf")
-    with open(settings, "w") as file:
-        file.write(f'APT::Architecture "arm64"; APT::Architectures {{ "arm64"; }}; APT::Sandbox::User "root";\n'
-                   f'Dir::State "{own}"; Dir::State::status "{own}/status"; Dir::Cache "{own}";\n'
-                   f'Dir::Etc::sourcelist "/dev/null"; Dir::Etc::sourceparts "{own}/sources";\n'
-                   'Acquire::Languages "none"; Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n')
+    write(os.path.join(own, "status"), "")
+    write(os.path.join(own, "sources/debian.sources"), f"Types: deb\nURIs: {mirror}\nSuites: {SUITE}\nComponents: main\n"
+          f"Architectures: arm64\nSigned-By: {KEYRING}\n")
+    settings = write(os.path.join(own, "apt.conf"), f'APT::Architecture "arm64"; APT::Architectures {{ "arm64"; }}; APT::Sandbox::User "root";\n'
+                     f'Dir::State "{own}"; Dir::State::status "{own}/status"; Dir::Cache "{own}";\n'
+                     f'Dir::Etc::sourcelist "/dev/null"; Dir::Etc::sourceparts "{own}/sources";\n'
+                     'Acquire::Languages "none"; Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n')
     environment = {**os.environ, "APT_CONFIG": settings}
 
     def do(*argv, limit=600):

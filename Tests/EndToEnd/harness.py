@@ -88,8 +88,7 @@ def execute(argv, where, environment, timeout=HANGS, memory=16 * GIGABYTE, stdin
         for which, value in limits:
             resource.setrlimit(which, (value, value))
 
-    if EMULATOR:
-        argv = EMULATOR + argv
+    argv = [*EMULATOR, *argv]
     counts_path = os.path.join(where, "counts")
     # Output goes to files: a daemon that outlives its parent must not hold a pipe that we wait on.
     with open(os.path.join(where, "stdout"), "w+b") as out, open(os.path.join(where, "stderr"), "w+b") as err:
@@ -182,10 +181,7 @@ PLANNED = set()  # modules that this process has made plans of
 @functools.cache
 def has_counter():
     """Returns True if the agent's clock is the CPU's cycle counter."""
-    if platform.machine() != "x86_64":
-        return True
-    with open("/proc/cpuinfo") as file:
-        return any("nonstop_tsc" in line.split() for line in file if line.startswith("flags"))
+    return platform.machine() != "x86_64" or "nonstop_tsc" in cpu_flags()
 
 
 def attachable():
@@ -263,23 +259,21 @@ def check_traces(settings, directory, own=lambda path: False, walk=True, drops=F
     """(traces, faults): each file is decoded, has no anomaly, and the Swift reader counts the same."""
     wait_for_the_last(directory)
     try:
-        traces = tracefile.read_all(directory.traces, own) if walk else \
-            [tracefile.Trace(os.path.join(directory.traces, n)) for n in sorted(os.listdir(directory.traces))
-             if n.endswith(".trace")]
+        traces = tracefile.read_all(directory.traces, own, walk)
     except tracefile.Damaged as damage:
         return [], [f"not a trace: {damage}"]
     faults = []
     for trace in traces:
+        name = os.path.basename(trace.path)
         other_processes = trace.begun & {other.header["pid"] for other in traces} - {trace.header["pid"]}
         if other_processes:
-            faults.append(f"{os.path.basename(trace.path)}: has threads of other processes: {sorted(other_processes)}")
+            faults.append(f"{name}: has threads of other processes: {sorted(other_processes)}")
         if trace.anomalies and not disorder:
-            faults.append(f"{os.path.basename(trace.path)}: {len(trace.anomalies)} anomalies: "
-                          + "; ".join(trace.anomalies[:4]))
+            faults.append(f"{name}: {len(trace.anomalies)} anomalies: " + "; ".join(trace.anomalies[:4]))
         if (trace.header["stopped_ticks"] >= trace.header["first_ticks"]) != (trace.header["state"] == tracefile.STOPPED):
-            faults.append(f"{os.path.basename(trace.path)}: {tracefile.STATE_NAMES[trace.header['state']]}, stopped at {trace.header['stopped_ticks']}")
+            faults.append(f"{name}: {tracefile.STATE_NAMES[trace.header['state']]}, stopped at {trace.header['stopped_ticks']}")
         if trace.dropped and not drops:
-            faults.append(f"{os.path.basename(trace.path)}: {trace.dropped} calls dropped")
+            faults.append(f"{name}: {trace.dropped} calls dropped")
         if walk:
             faults += cross_check(settings, trace)
     return traces, faults
@@ -346,15 +340,16 @@ int main(void) {
 
 
 def emulator_wipes():
-    return wipes(tuple(EMULATOR))
+    return emulated(WIPES, tuple(EMULATOR)).returncode == 0
 
 
 @functools.cache
-def wipes(emulator):
+def emulated(source, emulator):
+    """One run of a program under an emulator, with its output."""
     with tempfile.TemporaryDirectory() as folder:
-        program = os.path.join(folder, "wipes")
-        subprocess.run(["aarch64-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=WIPES.encode(), check=True)
-        return subprocess.run([*emulator, program]).returncode == 0
+        program = os.path.join(folder, "program")
+        subprocess.run(["aarch64-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=source, text=True, check=True)
+        return subprocess.run([*emulator, program], capture_output=True, text=True)
 
 
 def cpu_flags():

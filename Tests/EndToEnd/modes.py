@@ -8,8 +8,6 @@ import functools
 import os
 import platform
 import shutil
-import subprocess
-import tempfile
 from dataclasses import dataclass
 
 import build
@@ -97,8 +95,5 @@ int main(void) { printf("%lu", getauxval(AT_PAGESZ)); return 0; }
 
 
 def page_of_the_emulator(mode):
-    with tempfile.TemporaryDirectory() as folder:
-        program = os.path.join(folder, "page")
-        subprocess.run([f"{mode.architecture}-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=PAGE, text=True, check=True)
-        found = subprocess.run(harness.EMULATOR + [program], capture_output=True, text=True).stdout
+    found = harness.emulated(PAGE, tuple(harness.EMULATOR)).stdout
     return None if found == str(mode.page) else "this emulator has pages of the machine's size only (qemu from 8.2 on)"

@@ -647,9 +647,9 @@ class Trace:
         return result
 
 
-def read_all(directory, own=lambda module_path: False):
-    """Every trace in a directory in the order in which the processes began, forests decoded."""
+def read_all(directory, own=lambda module_path: False, walk=True):
+    """Every trace in a directory in the order in which the processes began, forests decoded unless not to be walked."""
     traces = [Trace(os.path.join(directory, name), own)
               for name in sorted(os.listdir(directory)) if name.endswith(".trace")]
     traces.sort(key=lambda t: (t.header["first_ticks"], t.path))
-    return [t.trees() for t in traces]
+    return [t.trees() for t in traces] if walk else traces
