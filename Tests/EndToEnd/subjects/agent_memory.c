@@ -14,12 +14,8 @@ long memory_around(void (*body)(void));
 EXPORT long memory_step(long value) { return value * 3 + 1; }
 EXPORT long memory_around(void (*body)(void)) { body(); OPAQUE(); return 1; }
 #else
-#include <errno.h>
 #include <linux/capability.h>
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 enum { MEGABYTE = 1 << 20 };
 static void work(void) {
     long value = 0;

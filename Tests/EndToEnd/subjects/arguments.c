@@ -7,7 +7,6 @@
 // modes: functions arm arm_old
 #include "subject.h"
 #include <complex.h>
-#include <pthread.h>
 typedef struct { long a, b; } two_words;              // rax:rdx
 typedef struct { double a, b; } two_doubles;          // xmm0:xmm1
 typedef struct { long a; double b; } word_double;     // rax, xmm0

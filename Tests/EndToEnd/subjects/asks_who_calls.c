@@ -10,10 +10,7 @@
 // it is the program's.
 #define _GNU_SOURCE
 #include "subject.h"
-#include <dlfcn.h>
 #include <link.h>
-#include <stdint.h>
-#include <unistd.h>
 int asks_of_name(const char *name);
 int asks_of_name_before(const char *name);
 int asks_of_file(void **base);

@@ -2,7 +2,6 @@
 // and again. They print what they computed, which depends only on how many rounds that makes even.
 // library: tireless
 #include "subject.h"
-#include <pthread.h>
 long tireless_inner(long value);
 long tireless_outer(long value, long (*callback)(long));
 #ifdef LIB_tireless

@@ -11,9 +11,7 @@
 // link: -Wl,-z,now -rdynamic -ldl
 // modes: functions counts arm
 #include "subject.h"
-#include <dlfcn.h>
 #include <execinfo.h>
-#include <stdint.h>
 #include <unwind.h>
 int walk_outer(int how);
 int walk_middle(int how);

@@ -13,12 +13,9 @@
 // tree: none the subject counts its calls
 #include "subject.h"
 #include <dirent.h>
-#include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 int inside(int value);
 #ifdef LIB_inside
 EXPORT int inside(int value) { return value + 1; }

@@ -15,12 +15,6 @@
 // tree: none the subject checks itself
 // modes: instrumented
 #include "subject.h"
-#include <errno.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 long bus_step(long value);
 int bus_touch(volatile char *address);
 #ifdef LIB_bus

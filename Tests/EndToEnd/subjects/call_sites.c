@@ -8,8 +8,6 @@
 // case: again 0 40
 // tree: none the subject counts its calls
 #include "subject.h"
-#include <dlfcn.h>
-#include <sys/mman.h>
 void site_called(unsigned long *count);
 #define TEN(x) x x x x x x x x x x
 #define THOUSAND(x) TEN(TEN(TEN(x)))

@@ -2,7 +2,6 @@
 // library: move
 // modes: arm
 #include "subject.h"
-#include <sched.h>
 int move_outer(int value);
 int move_inner(int value);
 #ifdef LIB_move

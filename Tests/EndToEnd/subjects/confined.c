@@ -32,17 +32,12 @@
 // says: 1 files and memory may be out of reach: recording stops, the program goes on
 // tree: none the subject counts what it can know; a filter may end the recording
 #include "subject.h"
-#include <errno.h>
 #include <execinfo.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
@@ -56,7 +51,6 @@ EXPORT int inside_open(int value, void (*callback)(void)) { callback(); OPAQUE()
 __attribute__((destructor)) static void ended(void) { CHECK(write(STDOUT_FILENO, "ended\n", 6) == 6); }
 EXPORT int ending(int value) { return value + 1; }
 #else
-#include <dlfcn.h>
 enum { BEFORE = 100, AFTER = 300000 }; // enough afterwards for several chunks
 static unsigned long work(unsigned long n) {
     unsigned long wrong = 0;

@@ -6,8 +6,6 @@
 // variant: lazy -Wl,-z,lazy
 // variant: no_plt@gcc -fno-plt
 #include "subject.h"
-#include <dlfcn.h>
-#include <stdint.h>
 struct context { uintptr_t place, stack, saved[12]; };
 int own_captureContext(struct context *), disguised_setjmp(struct context *), far_context(struct context *);
 int longest_jmp(struct context *), popped_context(struct context *);

@@ -4,8 +4,6 @@
 // compilers: gcc clang
 // modes: functions counts instrumented arm arm_old arm_instrumented arm_functions arm_counts
 #include "subject.h"
-#include <pthread.h>
-#include <ucontext.h>
 int gen_next(int value);
 int gen_body(int value, void (*yield)(int));
 int gen_main(int value);

@@ -5,10 +5,8 @@
 // link: -lm
 // architecture: x86_64 its registers and instructions
 #include "subject.h"
-#include <errno.h>
 #include <fenv.h>
 #include <math.h>
-#include <pthread.h>
 int read_errno(void);
 void write_errno(int value);
 int callee_rounding(void);

@@ -24,8 +24,6 @@ EXPORT void park_around(void (*leave)(void *), void *self) {
 EXPORT int park_step(int value) { return count(1), value * 3 + 1; }
 EXPORT void park_throw(int value) { count(2); throw value; }
 #else
-#include <pthread.h>
-#include <ucontext.h>
 namespace {
 enum { PARKED = 8, ABANDONED = 300, STACK = 65536 };
 struct Coroutine {

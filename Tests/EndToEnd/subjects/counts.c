@@ -8,8 +8,6 @@
 // forks: *
 // native: four_threads twelve_threads because qemu sometimes stops for ever in a fork of a process with threads
 #include "subject.h"
-#include <pthread.h>
-#include <sys/wait.h>
 long exact_leaf(long value);
 long exact_parent(long value);
 #ifdef LIB_exact

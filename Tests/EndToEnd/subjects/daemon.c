@@ -4,7 +4,6 @@
 // modes: functions arm
 #include "subject.h"
 #include <sys/stat.h>
-#include <sys/wait.h>
 int served(int value);
 #ifdef LIB_served
 EXPORT int served(int value) { return value + 1; }

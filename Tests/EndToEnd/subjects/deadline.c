@@ -12,9 +12,6 @@ static unsigned long calls;
 EXPORT unsigned long deadline_calls(void) { return calls; }
 EXPORT long deadline_step(long value) { return calls++, value * 3 + 1; }
 #else
-#include <pthread.h>
-#include <stdint.h>
-#include <sys/syscall.h>
 struct attributes { // struct sched_attr (sched_setattr(2))
     uint32_t size, policy;
     uint64_t flags;

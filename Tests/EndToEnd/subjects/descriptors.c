@@ -7,9 +7,6 @@
 // modes: arm
 #include "subject.h"
 #include <dirent.h>
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

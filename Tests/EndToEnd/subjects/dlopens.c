@@ -26,8 +26,6 @@
 // modes: arm_old for lazy.*
 // modes: arm_large_pages for now.reload now.lazy
 #include "subject.h"
-#include <dlfcn.h>
-#include <pthread.h>
 int find_inner(void);
 void *find_open(const char *name, int flags);
 int find_value(void *library, const char *name, int value);

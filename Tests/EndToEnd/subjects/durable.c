@@ -3,9 +3,6 @@
 // tree: none it runs only under durability.py; alone it makes 1,000 calls and ends
 // modes: arm
 #include "subject.h"
-#include <pthread.h>
-#include <stdint.h>
-#include <sys/mman.h>
 long durable_step(long value);
 #ifdef LIB_durable
 EXPORT long durable_step(long value) { return value + 1; }

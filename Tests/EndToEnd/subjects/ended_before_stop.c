@@ -13,11 +13,7 @@
 // says: 1 why recording stopped
 // tree: none the subject counts its calls
 #include "subject.h"
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <ucontext.h>
 long ended_step(long value);
 #ifdef LIB_step
 EXPORT long ended_step(long value) { return value * 3 + 1; }

@@ -7,8 +7,6 @@
 // tree: none what a ring keeps of that many threads is not known beforehand
 // modes: instrumented
 #include "subject.h"
-#include <pthread.h>
-#include <ucontext.h>
 extern "C" int below_down(int levels, int leaf);
 #ifdef LIB_below
 extern "C" EXPORT int below_down(int levels, int leaf) {

@@ -12,10 +12,6 @@
 // forks: *
 // modes: functions arm
 #include "subject.h"
-#include <pthread.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 int last_call(int value);
 void last_open(void (*function)(void));
 #ifdef LIB_last

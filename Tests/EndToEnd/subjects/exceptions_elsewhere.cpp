@@ -7,7 +7,6 @@
 // plugin: constructing -L{build} -lsource -Wl,-rpath,$ORIGIN
 // modes: functions counts instrumented call_sites arm_instrumented arm_functions
 #include "subject.h"
-#include <dlfcn.h>
 #include <exception>
 #include <string>
 #include <thread>

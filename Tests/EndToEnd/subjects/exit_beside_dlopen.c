@@ -23,7 +23,6 @@ static long call(long number, long a, const void *b, long c) {
     return x0;
 #endif
 }
-#include <sys/syscall.h>
 static int value(void) { return 7; }
 static int (*choose(void))(void) {
     static int isCalled;
@@ -62,8 +61,6 @@ __attribute__((destructor(101))) static void ended(void) {
     CHECK(write(1, "finalized\n", 10) == 10);
 }
 #else
-#include <dlfcn.h>
-#include <pthread.h>
 static void *opened(const char *name) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", getenv("BUILD"), name);

@@ -3,9 +3,7 @@
 // tree: none what is compared is the output
 #include "subject.h"
 #include <limits.h>
-#include <pthread.h>
 #include <semaphore.h>
-#include <sys/mman.h>
 enum { STACK = 16384, GUARD = 65536 };
 static sem_t begun;
 static void *lives(void *unused) {

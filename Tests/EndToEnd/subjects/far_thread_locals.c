@@ -9,8 +9,6 @@
 // modes: functions arm arm_old
 #include "subject.h"
 #include "part_other_stack.h"
-#include <pthread.h>
-#include <setjmp.h>
 long far_leaf(long value);
 long far_outer(long value);
 long far_tail(long value);

@@ -9,11 +9,7 @@
 #else
 #define TRAP() raise(SIGTRAP) // after a breakpoint of aarch64 the handler would have to step over it
 #endif
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <ucontext.h>
 int fault_read(volatile int *address);
 int fault_outer(volatile int *address);
 void fault_note(void);

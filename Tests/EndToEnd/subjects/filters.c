@@ -9,8 +9,6 @@
 // case: start_off TRACER_START=off run
 // case: min_time TRACER_MINMS=2 run
 #include "subject.h"
-#include <pthread.h>
-#include <time.h>
 int filter_outer(int value);
 int filter_inner(int value);
 int filter_slow(int milliseconds);

@@ -5,7 +5,6 @@
 // modes: instrumented
 #include "subject.h"
 #include <atomic>
-#include <pthread.h>
 EXPORT void layer_exit(int depth);
 EXPORT void layer_wait(int depth);
 EXPORT void layer_cleaned();

@@ -14,7 +14,6 @@
 // variant: mold -fuse-ld=mold
 // modes: arm
 #include "subject.h"
-#include <dlfcn.h>
 typedef long (*function)(long);
 long owned(long value);
 function owner_gets(void);

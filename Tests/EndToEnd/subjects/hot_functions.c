@@ -4,7 +4,6 @@
 // tree: none its calls are its own
 // modes: functions arm_functions
 #include "subject.h"
-#include <pthread.h>
 void probe_often(long calls);
 #if defined(__x86_64__)
 __asm__(".macro each instruction, after:vararg\n"

@@ -16,14 +16,9 @@
 // native: * because an emulator does not know the mapping without a descriptor
 // tree: none the subject counts its calls
 #include "subject.h"
-#include <errno.h>
 #include <grp.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 extern void tracer_start(void) __attribute__((weak));
 int inside(int value);
 #ifdef LIB_inside

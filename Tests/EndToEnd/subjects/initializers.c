@@ -15,12 +15,6 @@
 // case: recursive recursive
 // forks: forks
 #include "subject.h"
-#include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdint.h>
-#include <sys/wait.h>
-#include <time.h>
 int two_value(void);
 #ifdef LIB_two
 static int value;

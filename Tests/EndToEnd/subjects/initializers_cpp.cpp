@@ -2,7 +2,6 @@
 // compilers: gcc clang
 // sources: part_globals_a.cpp part_globals_b.cpp
 #include "subject.h"
-#include <pthread.h>
 extern int a_value();
 extern int b_value();
 struct Global {

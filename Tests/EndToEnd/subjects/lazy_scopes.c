@@ -34,9 +34,6 @@
 // forks: missing forked
 // tree: none each call returns who was called, and the subject counts them
 #include "subject.h"
-#include <dlfcn.h>
-#include <pthread.h>
-#include <sys/wait.h>
 struct large { long words[6]; };
 struct pair { double a; long b; };
 int foo(void);

@@ -21,7 +21,6 @@ void around(void (*body)(void));
 #ifdef LIB_around
 EXPORT void around(void (*body)(void)) { body(); OPAQUE(); }
 #else
-#include <pthread.h>
 int __lsan_do_recoverable_leak_check(void);
 void __lsan_do_leak_check(void);
 static int found;

@@ -9,7 +9,6 @@
 #include <iconv.h>
 #include <locale.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <pwd.h>
 void ask(int what);
 void asked(void);

@@ -9,7 +9,6 @@
 // env: BUILD={build}
 // tree: none what is compared is the output
 #include "subject.h"
-#include <dlfcn.h>
 int opens(void);
 int asks(void);
 #if defined(LIB_hidden)

@@ -6,9 +6,6 @@
 // variant: noplt@gcc -fno-plt
 // modes: functions counts instrumented call_sites arm arm_instrumented arm_call_sites
 #include "subject.h"
-#include <setjmp.h>
-#include <signal.h>
-#include <ucontext.h>
 void jump_down(int depth, jmp_buf target, int value);
 void jump_down_also(int depth, jmp_buf target, int value);
 void jump_leaf(void);
@@ -73,7 +70,6 @@ static NOINLINE void contexts(void) {
     if (count < 5) setcontext(&here);
     CHECK(count == 5);
 }
-#include <signal.h>
 int main(void) {
     many_frames();
     interleaved();

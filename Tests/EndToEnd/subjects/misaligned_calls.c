@@ -11,7 +11,6 @@
 // architecture: x86_64 the other checks the stack pointer at each use
 // modes: functions counts call_sites
 #include "subject.h"
-#include <dlfcn.h>
 /// function(argument, second), with the stack pointer as it must not be.
 static NOINLINE long call(void *function, long argument, long second) {
     long result;

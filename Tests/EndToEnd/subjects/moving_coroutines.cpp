@@ -36,12 +36,7 @@ EXPORT void climb_fail(long value) {
 #include <atomic>
 #include <deque>
 #include <exception>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <ucontext.h>
-#include <unistd.h>
 namespace {
 enum { COROUTINES = 12, ROUNDS = 150, STACK = 65536, THREADS = 4, FORKS = 5 };
 struct Coroutine {

@@ -10,7 +10,6 @@
 // tree: none what is compared is the output
 // modes: functions counts
 #include "subject.h"
-#include <dlfcn.h>
 #include <link.h>
 #ifdef LIB_thrower
 #include <stdexcept>

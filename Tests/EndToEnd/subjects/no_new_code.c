@@ -15,14 +15,9 @@
 // native: * because what forbids code is the kernel's, and the emulator makes it
 // says: 3 one line for each image that cannot be recorded
 #include "subject.h"
-#include <dlfcn.h>
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define FUNCTIONS(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(a) F(b) F(c) F(d) F(e) F(f)
 #define DECLARE(N) int known_##N(int);

@@ -21,8 +21,6 @@
 // forks: forked
 // tree: none the subject counts its calls
 #include "subject.h"
-#include <errno.h>
-#include <pthread.h>
 #ifdef LIB_through
 EXPORT int through(pthread_mutex_t *lock) { return pthread_mutex_lock(lock); }
 EXPORT int back(pthread_mutex_t *lock) { return pthread_mutex_unlock(lock); }
@@ -34,14 +32,9 @@ EXPORT int over(int (*call)(pthread_mutex_t *), pthread_mutex_t *lock) {
 #else
 #include <linux/futex.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <threads.h>
-#include <time.h>
 #include "part_other_stack.h"
 int through(pthread_mutex_t *), back(pthread_mutex_t *), over(int (*)(pthread_mutex_t *), pthread_mutex_t *);
 

@@ -14,9 +14,6 @@
 EXPORT int little(int value) { OPAQUE(); return value + 1; }
 EXPORT int little_calls(int value) { return little(value); }
 #else
-#include <dlfcn.h>
-#include <pthread.h>
-#include <sys/syscall.h>
 static volatile int over;
 static void *caller(void *unused) {
     while (!over) {

@@ -10,8 +10,6 @@
 // tree: none what a ring keeps of that many loads is not known beforehand
 // modes: instrumented
 #include "subject.h"
-#include <dlfcn.h>
-#include <string.h>
 #if defined(LIB_first) || defined(LIB_second)
 static int lives;
 __attribute__((constructor)) static void begin(void) { lives = atoi("1"); }

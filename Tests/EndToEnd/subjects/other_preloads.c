@@ -3,8 +3,6 @@
 // plugin: wrapper -ldl
 // preload: {build}/libwrapper.so @
 #include "subject.h"
-#include <dlfcn.h>
-#include <time.h>
 int wrapped_call(int value);
 #ifdef LIB_wrapped
 EXPORT int wrapped_call(int value) { return value + 1; }

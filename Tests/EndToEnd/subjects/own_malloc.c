@@ -7,8 +7,6 @@
 // link: -Wl,--no-as-needed
 // modes: functions counts call_sites
 #include "subject.h"
-#include <errno.h>
-#include <pthread.h>
 char *arena_copy(const char *text);
 void arena_free(char *text);
 #if defined IN_PROGRAM && !defined LIB_arena || defined IN_LIBRARY && defined LIB_arena

@@ -6,7 +6,6 @@
 // case: plain {build}/libplugged.so
 // modes: functions counts call_sites
 #include "subject.h"
-#include <dlfcn.h>
 int look(const char *when);
 #ifdef LIB_looked
 EXPORT int look(const char *when) {

@@ -9,9 +9,6 @@
 __asm__(".text\n.space 1100000\n"); // more text than the agent searches each time
 EXPORT int large(void) { return getpid() > 0; }
 #else
-#include <dlfcn.h>
-#include <pthread.h>
-#include <sys/mman.h>
 static void *thread(void *unused) {
     CHECK(getpid() > 0);
     return unused;

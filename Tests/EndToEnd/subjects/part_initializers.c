@@ -1,6 +1,5 @@
 // Plugins that initializers.c opens: a constructor of the one opens the other.
 #include "subject.h"
-#include <dlfcn.h>
 #ifdef OUTER
 static void *inside;
 EXPORT int outer_value(void) { return 1; }

@@ -1,5 +1,4 @@
 // A context on a stack of its own, to which a subject switches; it ends in `own`.
-#include <ucontext.h>
 static void on_other_stack(ucontext_t *other, ucontext_t *own, void (*body)(void)) {
     static char stack[262144];
     CHECK(!getcontext(other));

@@ -1,7 +1,5 @@
 // The modules that dlopens.c opens. plug_call is entered through a pointer; plug_leaf through this module's slot.
 #include "subject.h"
-#include <dlfcn.h>
-#include <pthread.h>
 int plug_leaf(int value);
 #ifdef INNER
 enum { OFFSET = 7000 };

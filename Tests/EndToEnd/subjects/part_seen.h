@@ -7,20 +7,11 @@
 // libc and the loader a pattern may also lie on the stack; when the stack pointer is on some other stack, such as the
 // agent's, all of the thread's own counts. Patterns are new for each call: what an earlier one left on the stack is no use.
 #include "part_held.h"
-#include <dlfcn.h>
-#include <errno.h>
 #include <link.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdint.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
-#include <ucontext.h>
 
 enum { PROGRAM, CALLEE, AGENT, AGENT_APART, ELSEWHERE, PLACES }; // AGENT_APART: signals blocked, or on another stack
 static const char *const place_names[PLACES] = {"the program", "the callee", "the agent", "the agent's slow path", "libc, the loader or a stub"};

@@ -1,6 +1,5 @@
 // For startup_items.c, its parts and its twin in C++.
 #include "subject.h"
-#include <pthread.h>
 #include <tracer.h>
 
 #ifdef __cplusplus

@@ -1,8 +1,6 @@
 // nongnu libunwind goes from frame to frame on aarch64 (arm_programs.py). Its headers are not there for another architecture than this
 // machine's: names and sizes are those of its release 1.6 (include/libunwind-aarch64.h).
 #include "subject.h"
-#include <dlfcn.h>
-#include <ucontext.h>
 int passed_outer(int (*look)(void));
 int passed_inner(int (*look)(void));
 #ifdef LIB_passed

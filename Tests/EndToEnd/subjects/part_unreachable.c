@@ -2,8 +2,6 @@
 // process that gives up its privileges unseen, when its file is full.
 #include "subject.h"
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 int inside(int value);
 #ifdef LIB_inside
 EXPORT int inside(int value) { return value + 1; }

@@ -6,9 +6,7 @@
 // disorder: * because a call may be left between its clock and its word, and taken up milliseconds later
 // architecture: x86_64 qemu's signals come between blocks of instructions
 #include "subject.h"
-#include <signal.h>
 #include <sys/time.h>
-#include <ucontext.h>
 long work_outer(long value);
 long work_inner(long value);
 #ifdef LIB_work

@@ -22,13 +22,7 @@
 // executes: spawn system popen exec_thread exec_self fork_exec_loop vfork vfork_threads
 // modes: functions counts instrumented arm
 #include "subject.h"
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 int side_parent(int value);
 int side_child(int value);
 int side_wrap(int (*body)(int), int value);

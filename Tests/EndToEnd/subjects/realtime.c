@@ -10,17 +10,12 @@
 // tree: none the subject counts its calls
 // modes: functions
 #include "subject.h"
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <time.h>
 enum { RESTING = 300, ROUNDS = 1000, MOST_MILLISECONDS = 500 };
 static sem_t resting, go_on;
 static volatile int is_over;

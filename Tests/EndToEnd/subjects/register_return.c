@@ -5,7 +5,6 @@
 // compilers: gcc clang
 // modes: arm arm_old
 #include "subject.h"
-#include <setjmp.h>
 long kept(long value);
 long leaf(long value);
 void leave(jmp_buf target);

@@ -24,8 +24,6 @@
 // modes: call_sites arm
 #include "subject.h"
 #include "part_other_stack.h"
-#include <pthread.h>
-#include <stdint.h>
 
 struct state {
     uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15, flags;

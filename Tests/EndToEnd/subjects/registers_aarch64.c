@@ -29,8 +29,6 @@
 // thorough: arm_call_sites for now.* noplt.* because the emulator takes minutes, and what the mode changes is in five of the cases
 #include "subject.h"
 #include "part_other_stack.h"
-#include <pthread.h>
-#include <stdint.h>
 
 struct state { // part_registers_aarch64.S
     uint64_t x[32]; // x30 is the link register, the last word the stack pointer

@@ -9,7 +9,6 @@
 // variant: none exe:-Wl,--build-id=none
 // case: plain {build}/liblater.so
 #include "subject.h"
-#include <dlfcn.h>
 typedef long (*function)(long);
 long called(long value);
 long both(long value);

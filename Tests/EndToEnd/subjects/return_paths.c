@@ -19,8 +19,6 @@
 // tree: none the subject counts its calls
 // modes: call_sites arm arm_call_sites
 #include "subject.h"
-#include <pthread.h>
-#include <stdint.h>
 long path_step(long value);
 long path_run(long value, long (*leave)(long));
 #ifdef LIB_path_steps

@@ -7,7 +7,6 @@
 //
 // Functions that look at the address they return to, by whatever instruction the compiler has for it: they see the program's.
 #include "subject.h"
-#include <stdint.h>
 #define WORD ((uintptr_t)__builtin_return_address(0))
 typedef struct { uintptr_t a, b; } Pair;
 extern char etext[], __executable_start[]; // ld's and lld's, where the program's code ends and its file begins

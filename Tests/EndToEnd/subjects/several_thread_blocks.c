@@ -15,8 +15,6 @@ EXPORT int blocks_inner(int value) { return calls[1]++, value * 3 + 1; }
 EXPORT int blocks_outer(int value) { return calls[0]++, blocks_inner(value) ^ 5; }
 #else
 #include <asm/prctl.h>
-#include <dlfcn.h>
-#include <sys/syscall.h>
 enum { BLOCKS = 4, ROUNDS = 1000 };
 static unsigned long *current(void) {
     unsigned long *block;

@@ -23,19 +23,10 @@
 // modes: functions counts call_sites
 // modes: instrumented for vfork vfork_[cdfhl]* waits* threads goes_on
 #include "subject.h"
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
-#include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <ucontext.h>
 long side_parent(long value);
 long side_child(long value);
 long side_open(long (*body)(long), long value);

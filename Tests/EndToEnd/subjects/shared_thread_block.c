@@ -6,9 +6,6 @@
 // tree: none the subject counts its calls
 // native: * because the emulator gives each task a CPU of its own, and clone without CLONE_THREAD makes a process
 #include "subject.h"
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 void shared_called(unsigned long *count);
 #define TEN(x) x x x x x x x x x x
 #define THOUSAND(x) TEN(TEN(TEN(x)))

@@ -9,8 +9,6 @@
 // forks: *
 // modes: functions counts instrumented call_sites
 #include "subject.h"
-#include <signal.h>
-#include <sys/wait.h>
 void dying_call(int signal);
 int dying_work(int value);
 #ifdef LIB_dying

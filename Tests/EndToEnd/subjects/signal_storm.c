@@ -14,9 +14,6 @@
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51 // Linux 5.14, sysconf(_SC_MINSIGSTKSZ) of glibc 2.34
 #endif
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/time.h>
 long storm_work(long value);
 long storm_inner(long value);

@@ -23,13 +23,7 @@
 // modes: call_sites
 #include "subject.h"
 #include "part_other_stack.h"
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unwind.h>
 long step_outer(long value);
 long step_inner(long value);

@@ -14,9 +14,6 @@
 // case: chunks chunks
 // forks: forked
 #include "subject.h"
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <tracer.h>
 int leaf(int value);
 #ifdef LIB_inner

@@ -4,9 +4,6 @@
 // compilers: gcc clang
 // modes: functions counts instrumented call_sites
 #include "subject.h"
-#include <pthread.h>
-#include <sys/mman.h>
-#include <ucontext.h>
 long above_leaf(long value);
 long above_step(long value, void (*callback)(void));
 long above_thread(long value, void (*callback)(void));

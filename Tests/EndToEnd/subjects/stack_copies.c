@@ -9,9 +9,6 @@
 // architecture: x86_64 its stack switch is assembly
 // modes: functions counts instrumented call_sites
 #include "subject.h"
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdint.h>
 long slice_step(long value);
 long slice_run(long value, int depth, long (*leave)(long));
 long slice_jump(long value, void (*jump)(void));

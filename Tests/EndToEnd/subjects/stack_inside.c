@@ -9,10 +9,6 @@
 // case: reused reused
 // modes: functions counts instrumented call_sites
 #include "subject.h"
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <ucontext.h>
 long inside_leaf(long value);
 long inside_outer(void (*callback)(void));
 long inside_deep(void (*callback)(void));

@@ -6,8 +6,6 @@
 // modes: arm_instrumented for clang
 // thorough: arm_instrumented for gcc because the program alone does not end under the emulators that there are
 #include "subject.h"
-#include <pthread.h>
-#include <stdint.h>
 struct fiber { void *sp; long value; int done; char *stack; };
 long fiber_step(long value);
 void fiber_run(struct fiber *self, void (*leave)(struct fiber *));

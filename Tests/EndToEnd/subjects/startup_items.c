@@ -38,7 +38,6 @@ TRACER_STARTUP_ITEM(1, shared) { say("shared_of_second"); }
 TRACER_STARTUP_ITEM(1, opened, last) { say("opened"); }
 TRACER_STARTUP_ITEM(3, opened_elsewhere) { say("opened_elsewhere"); }
 #else
-#include <dlfcn.h>
 
 static pthread_t main_thread;
 static int count_of_runs, runs_at_return[4];

@@ -5,7 +5,6 @@
 // modes: functions arm
 #include "subject.h"
 #include <alloca.h>
-#include <stdint.h>
 long apply(long (*function)(long), long value);
 long realigned(long value);
 long chained(long value); // takes a static chain, as a Go or Pascal function would

@@ -6,7 +6,6 @@
 // modes: functions call_sites arm_large_pages
 #include "subject.h"
 #include <dirent.h>
-#include <pthread.h>
 long steady_step(long value);
 long steady_both(long value);
 #ifdef LIB_steady

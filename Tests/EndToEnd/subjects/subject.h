@@ -1,15 +1,28 @@
-// Used by every subject: a check that ends the program, and the count of calls that the test compares with the trace.
+// Used by every subject: the headers that several need, a check that ends the program, and the count of calls that the test compares
+// with the trace.
 #ifndef SUBJECT_H
 #define SUBJECT_H
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #ifdef __cplusplus

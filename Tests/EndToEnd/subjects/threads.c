@@ -12,8 +12,6 @@
 // modes: arm arm_old arm_instrumented arm_functions arm_counts arm_call_sites arm_large_pages for gcc.*
 #include "subject.h"
 #include <limits.h>
-#include <pthread.h>
-#include <sched.h>
 int life_work(int value);
 void life_destroy(void);
 void life_exit(void);

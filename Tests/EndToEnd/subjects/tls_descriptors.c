@@ -6,7 +6,6 @@
 // variant: traditional -mtls-dialect=gnu
 // modes: functions arm
 #include "subject.h"
-#include <pthread.h>
 long local_add(long value);
 long local_leaf(long value);
 #ifdef LIB_local

@@ -10,9 +10,6 @@
 // says: 2 a trace that was cut is not recorded on
 // untraced: the subject removes what it has cut
 #include "subject.h"
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
 long cut_step(long value);
 #ifdef LIB_cut
 EXPORT long cut_step(long value) { return value * 3 + 1; }

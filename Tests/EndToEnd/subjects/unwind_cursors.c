@@ -10,8 +10,6 @@
 // case: any any
 // modes: functions counts call_sites
 #include "subject.h"
-#include <dlfcn.h>
-#include <stdint.h>
 int walked_outer(int (*look)(void));
 int walked_inner(int (*look)(void));
 #ifdef LIB_walked

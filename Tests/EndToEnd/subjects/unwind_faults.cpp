@@ -9,13 +9,8 @@
 // tree: none it is about what the program finds
 // modes: functions counts call_sites
 #include "subject.h"
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <ucontext.h>
 #include <unwind.h>
 #define AROUND(value) ({ auto result_ = (value); OPAQUE(); result_; })
 EXPORT int load(volatile int *place) { return *place; }

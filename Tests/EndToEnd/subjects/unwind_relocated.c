@@ -11,11 +11,8 @@
 // modes: functions counts call_sites
 #include "subject.h"
 #include <execinfo.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
-#include <sys/wait.h>
 #include <unwind.h>
 // Their names, and what makes them special. rdi: a word that they may read and write.
 #define FUNCTIONS(F)                                                                                                                      \

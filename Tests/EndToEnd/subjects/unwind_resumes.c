@@ -13,9 +13,6 @@
 // tree: none calls are left by jumps
 // modes: functions counts call_sites
 #include "subject.h"
-#include <setjmp.h>
-#include <signal.h>
-#include <stdint.h>
 #include <unwind.h>
 int passed_outer(int (*leave)(void));
 int passed_inner(int (*leave)(void));

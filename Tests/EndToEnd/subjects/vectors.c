@@ -9,7 +9,6 @@
 // modes: functions counts
 #include "subject.h"
 #include <immintrin.h>
-#include <pthread.h>
 typedef long vector __attribute__((vector_size(BITS / 8)));
 vector wide_identity(vector);
 vector wide_sum(vector, vector, vector, vector, vector, vector, vector, vector, vector, vector);
