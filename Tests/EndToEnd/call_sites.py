@@ -233,7 +233,7 @@ def functions_have_call_sites_too(test):
 
 def processes_are_added_up(test):
     out, traces = test.traced("f", TRACER_CALLSITES="1")
-    end = out.index("\n", out.rindex(" 25\n")) + 1  # of the child's lines
+    end = out.index("\n", out.rindex(" 25\n")) + 1  # the child's lines end here
     site = next(key for key, count in noted(out[:end]).items() if count == 25)
     expect_counts("report", {**noted(out[end:]), site: 25}, test.report(test.traces, "--filter", "far"), {"far"})
     pid = max(trace.header["pid"] for trace in traces)
@@ -323,5 +323,5 @@ def tests():
             "filtered": counts({"TRACER_MINMS": "0.000001"}, without=("_setjmp",), filtered=True)}
     found = [CallSites(f"call_sites.{counts.__name__}.{name}", check) for name, check in ways.items()]
     others = suite.tests_of(__name__, CallSites)
-    # Those of the tool are for one architecture.
+    # Tests of the tool run for one architecture.
     return found + [test for test in others if build.ARCHITECTURE != "aarch64" or test.check is more_sites_than_labels]

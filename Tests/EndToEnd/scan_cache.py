@@ -21,7 +21,7 @@ MAGIC, VERSION, MOST_BYTES, MOST_MODULES = int.from_bytes(b"scanfile", "little")
 LAZY, SEARCHED, REMEMBERED = 1, 2, 4  # flags of a module's details
 WORD = (1 << 64) - 1
 SEED = 0x9e3779b97f4a7c15
-SAID = b"the same whoever has searched\n"  # by the program
+SAID = b"the same whoever has searched\n"  # the program's output
 
 
 def checksum(data, first=SEED):

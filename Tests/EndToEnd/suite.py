@@ -38,7 +38,7 @@ def write(path, content, mode=None):
 
 class Test:
     """`check` gets the test, and may return what it has measured."""
-    checks_bare = False  # whether there is something to check where programs run bare alone
+    checks_bare = False  # True: there is something to check where programs run bare alone
 
     def __init__(self, name, check):
         self.name, self.check = name, check
