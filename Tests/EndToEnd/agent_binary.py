@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Checks libtracer.so as a file: what it exports, imports and contains. No program runs."""
 import os
 import re

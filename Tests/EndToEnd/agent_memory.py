@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures the agent's memory as numbers of pages, compared with the same program without the agent. The test judges pages that
 were written to and pages of the agent's own file; it only reports the whole resident set, which also has clean pages of
 libraries that all processes share: the kernel maps as many around a fault as happen to be in its cache.

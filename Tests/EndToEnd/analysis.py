@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Checks the tool's analysis of a real trace: its merged tree against one from tracefile.py's decoder, and a caller's self time
 with the cost of recording subtracted against its time in the same process without being recorded."""
 import json

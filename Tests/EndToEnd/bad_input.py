@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Bad settings and a bad environment: the program's output and status stay, one line on stderr says what is wrong."""
 import os
 import resource

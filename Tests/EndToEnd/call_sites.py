@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Call sites (TRACER_CALLSITES): each call with the line that it was made from, against what the program itself has counted; by the
 independent decoder with addr2line, and by the tool."""
 import os

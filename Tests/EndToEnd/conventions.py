@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compilers with calling conventions of their own, as they are installed: what they make runs the same bare and traced, and the
 tool says what is not recorded."""
 import os

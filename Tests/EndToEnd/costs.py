@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Checks costs of recording that must not grow: system calls, counted by strace, and instructions, counted by callgrind."""
 import re
 import shutil

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Recording only which functions were called (TRACER_MODE=counts): exactly those are recorded, in threads, children and plugins; and the
 first bytes of called functions are restored to those of the file, while threads run there."""
 import platform

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """tracefile.py and golden.py on traces made here word by word: what they accept, and that they notice what is wrong."""
 import gzip
 import json
@@ -18,6 +17,14 @@ LAYOUT = t.LAYOUTS[2]
 
 def call(kind, function, time):
     return kind | function << t.FUNCTION_SHIFT | time << LAYOUT.time_shift
+
+
+def enter(function, time):
+    return call(t.ENTER, function, time)
+
+
+def leave(function, time):
+    return call(t.EXIT, function, time)
 
 
 def complete(function, start, duration):
@@ -55,83 +62,79 @@ def events(*words):
     return struct.pack(f"<{len(words)}Q", *words)
 
 
+def first(*words):
+    """The first chunk of the first thread."""
+    return chunk(1, 0, 0, events(*words))
+
+
 BY_MOMENT = "calls outer 1 @timely\ncalls outer 0 @late\nthread main\n  outer @timely\n  inner\n"
 FAR = 1 << 40  # ticks: a base that lies ahead
 CASES = {
     "complete_inside_enter_and_exit": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), 0, complete(2, 20, 5), complete(2, 30, 5), call(t.EXIT, 1, 50)))],
-        "thread main\n  outer\n    inner x2\n", None),
+        [first(enter(1, 10), 0, complete(2, 20, 5), complete(2, 30, 5), leave(1, 50))], "thread main\n  outer\n    inner x2\n", None),
     "another_base": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), control(t.BASE, (BASE + FAR) & t.PAYLOAD_MASK), complete(2, 1, 5), call(t.EXIT, 1, 9)))],
+        [first(enter(1, 10), control(t.BASE, (BASE + FAR) & t.PAYLOAD_MASK), complete(2, 1, 5), leave(1, 9))],
         "thread main\n  outer\n    inner\n", None),
     "unwound_frames": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11), unwound(2, 20), complete(3, 21, 0)))],
+        [first(enter(1, 10), enter(2, 11), unwound(2, 20), complete(3, 21, 0))],
         "unwound inner 1\nthread main\n  outer (unwound)\n    inner (unwound)\n  setjmp (tail)\n", None),
     "resumed_out_of_order": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11), control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
+        [first(enter(1, 10), enter(2, 11), control(t.RESUME, BASE + 10), leave(1, 20))],
         "open inner 1\nopen outer 0\nthread main\n  outer\n    inner (open)\n", None),
     "resumed_of_two_of_one_moment": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 10), control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
+        [first(enter(1, 10), enter(2, 10), control(t.RESUME, BASE + 10), leave(1, 20))],
         "open inner 1\nopen outer 0\nthread main\n  outer\n    inner (open)\n", None),
     "stored_in_another_order_of_one_moment": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 10)), flags=t.CLOSED),
-         chunk(1, 0, 1, events(call(t.EXIT, 1, 20), call(t.EXIT, 2, 21)), [(BASE + 10, 2), (BASE + 10, 1)], opened=BASE + 15)],
+        [chunk(1, 0, 0, events(enter(1, 10), enter(2, 10)), flags=t.CLOSED),
+         chunk(1, 0, 1, events(leave(1, 20), leave(2, 21)), [(BASE + 10, 2), (BASE + 10, 1)], opened=BASE + 15)],
         "thread main\n  outer\n    inner\n", None),
     "closed_by_another_thread_two_of_one_moment": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 10))),
-         chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20), control(t.RESUME, BASE + 10), call(t.EXIT, 2, 21)))],
+        [first(enter(1, 10), enter(2, 10)),
+         chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), leave(1, 20), control(t.RESUME, BASE + 10), leave(2, 21)))],
         "open inner 0\nopen outer 0\nthread main\n  outer\n    inner\n", None),
     "closed_by_another_thread": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
+        [first(enter(1, 10)), chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), leave(1, 20)))],
         "open outer 0\nthread main\n  outer\n", None),
     "closed_by_another_thread_before_the_next_chunk": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11)), flags=t.CLOSED),
-         chunk(1, 1, 0, events(control(t.RESUME, BASE + 11), call(t.EXIT, 2, 20))),
-         chunk(1, 0, 1, events(call(t.EXIT, 1, 5)), [(BASE + 10, 1)], opened=BASE + 25)],
-        "open inner 0\nthread main\n  outer\n    inner\n", None),
+        [chunk(1, 0, 0, events(enter(1, 10), enter(2, 11)), flags=t.CLOSED),
+         chunk(1, 1, 0, events(control(t.RESUME, BASE + 11), leave(2, 20))),
+         chunk(1, 0, 1, events(leave(1, 5)), [(BASE + 10, 1)], opened=BASE + 25)], "open inner 0\nthread main\n  outer\n    inner\n", None),
     "two_chunks": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10)), flags=t.CLOSED),
-         chunk(1, 0, 1, events(call(t.EXIT, 1, 20)), [(BASE + 10, 1)], opened=BASE + 15)],
+        [chunk(1, 0, 0, events(enter(1, 10)), flags=t.CLOSED), chunk(1, 0, 1, events(leave(1, 20)), [(BASE + 10, 1)], opened=BASE + 15)],
         "thread main\n  outer\n", None),
     "an_unsettled_list": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 12)), flags=t.CLOSED),
-         chunk(1, 0, 1, events(call(t.EXIT, 2, 5), call(t.EXIT, 1, 20)), [(BASE + 10, 1)], t.UNSETTLED, opened=BASE + 15)],
+        [chunk(1, 0, 0, events(enter(1, 10), enter(2, 12)), flags=t.CLOSED),
+         chunk(1, 0, 1, events(leave(2, 5), leave(1, 20)), [(BASE + 10, 1)], t.UNSETTLED, opened=BASE + 15)],
         "thread main\n  outer\n    inner\n", None),
     "two_chunks_of_one_number": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 1, 20)), flags=t.CLOSED)],
+        [first(enter(1, 10)), chunk(1, 0, 0, events(enter(1, 10), leave(1, 20)), flags=t.CLOSED)],
         "open outer 0\nthread main\n  outer\n", None),
-    "killed_while_a_chunk_was_cleared": (
-        [bytes(8192) + b"\x23" * 8192, chunk(1, 0, 0, events(complete(1, 5, 1)))], "thread main\n  outer\n", None),
+    "killed_while_a_chunk_was_cleared": ([bytes(8192) + b"\x23" * 8192, first(complete(1, 5, 1))], "thread main\n  outer\n", None),
     "deep_recursion": (
-        [chunk(1, 0, 0, events(*[call(t.ENTER, 1, i) for i in range(5000)], *[call(t.EXIT, 1, 5000 + i) for i in range(5000)]))],
+        [first(*[enter(1, i) for i in range(5000)], *[leave(1, 5000 + i) for i in range(5000)])],
         "depth 5000\nthread main\n  outer ^5000\n", None),
-    "what_holds_where_the_agent_came_late": (
-        [chunk(1, 0, 0, events(complete(2, 5, 1)))], BY_MOMENT, None, golden.LATE),
-    "what_holds_where_the_agent_came_first": (
-        [chunk(1, 0, 0, events(complete(1, 5, 1), complete(2, 7, 1)))], BY_MOMENT, None),
+    "what_holds_where_the_agent_came_late": ([first(complete(2, 5, 1))], BY_MOMENT, None, golden.LATE),
+    "what_holds_where_the_agent_came_first": ([first(complete(1, 5, 1), complete(2, 7, 1))], BY_MOMENT, None),
     # These must be noticed: the words are the anomaly's, or the difference's.
-    "exit_of_another_function": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 2, 20)))], "", "is innermost"),
-    "exit_without_enter": ([chunk(1, 0, 0, events(call(t.EXIT, 2, 20)))], "", "nothing is open"),
-    "child_before_its_caller": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), complete(2, 5, 1)))], "", "before its caller"),
-    "neither_a_chunk_nor_space": ([b"\x23" * 4096, chunk(1, 0, 0, events(complete(1, 5, 1)))], "", "magic"),
-    "undeclared_function": ([chunk(1, 0, 0, events(complete(9, 5, 1)))], "", "never declared"),
-    "missing_chunk": ([chunk(1, 0, 0, events(complete(1, 5, 1))), chunk(1, 0, 2, events(complete(1, 5, 1)))], "", "follows"),
-    "frames_differ_between_chunks": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 0, 1, events(complete(2, 5, 1)))], "", "frames are open"),
+    "exit_of_another_function": ([first(enter(1, 10), leave(2, 20))], "", "is innermost"),
+    "exit_without_enter": ([first(leave(2, 20))], "", "nothing is open"),
+    "child_before_its_caller": ([first(enter(1, 10), complete(2, 5, 1))], "", "before its caller"),
+    "neither_a_chunk_nor_space": ([b"\x23" * 4096, first(complete(1, 5, 1))], "", "magic"),
+    "undeclared_function": ([first(complete(9, 5, 1))], "", "never declared"),
+    "missing_chunk": ([first(complete(1, 5, 1)), chunk(1, 0, 2, events(complete(1, 5, 1)))], "", "follows"),
+    "frames_differ_between_chunks": ([first(enter(1, 10)), chunk(1, 0, 1, events(complete(2, 5, 1)))], "", "frames are open"),
     "frames_differ_though_another_was_closed_by_a_thread": (
-        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11)), flags=t.CLOSED),
-         chunk(1, 1, 0, events(control(t.RESUME, BASE + 11), call(t.EXIT, 2, 20))), chunk(1, 0, 1, events(), opened=BASE + 25)],
+        [chunk(1, 0, 0, events(enter(1, 10), enter(2, 11)), flags=t.CLOSED),
+         chunk(1, 1, 0, events(control(t.RESUME, BASE + 11), leave(2, 20))), chunk(1, 0, 1, events(), opened=BASE + 25)],
         "", "frames are open"),
-    "late_and_a_call_that_was_before_the_agent": (
-        [chunk(1, 0, 0, events(complete(1, 5, 1), complete(2, 7, 1)))], BY_MOMENT, "recorded 1", golden.LATE),
-    "a_call_less_and_not_late": ([chunk(1, 0, 0, events(complete(2, 5, 1)))], BY_MOMENT, "recorded 0"),
-    "one_call_less": ([chunk(1, 0, 0, events(complete(2, 5, 1)))], "thread main\n  inner x2\n", "not expected"),
-    "one_call_more": ([chunk(1, 0, 0, events(complete(2, 5, 1), complete(2, 7, 1)))], "calls inner 1\n", "recorded 2"),
-    "other_nesting": (
-        [chunk(1, 0, 0, events(complete(1, 5, 1), complete(2, 7, 1)))], "thread main\n  outer\n    inner\n", "not expected"),
+    "late_and_a_call_that_was_before_the_agent": ([first(complete(1, 5, 1), complete(2, 7, 1))], BY_MOMENT, "recorded 1", golden.LATE),
+    "a_call_less_and_not_late": ([first(complete(2, 5, 1))], BY_MOMENT, "recorded 0"),
+    "one_call_less": ([first(complete(2, 5, 1))], "thread main\n  inner x2\n", "not expected"),
+    "one_call_more": ([first(complete(2, 5, 1), complete(2, 7, 1))], "calls inner 1\n", "recorded 2"),
+    "other_nesting": ([first(complete(1, 5, 1), complete(2, 7, 1))], "thread main\n  outer\n    inner\n", "not expected"),
     "thread_not_expected": (
-        [chunk(1, 0, 0, events(complete(1, 5, 1))), chunk(1, 1, 0, events(complete(1, 7, 1)))], "thread main\n  outer\n", "not expected"),
-    "open_instead_of_returned": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10)))], "thread main\n  outer\n", "not expected"),
+        [first(complete(1, 5, 1)), chunk(1, 1, 0, events(complete(1, 7, 1)))], "thread main\n  outer\n", "not expected"),
+    "open_instead_of_returned": ([first(enter(1, 10))], "thread main\n  outer\n", "not expected"),
 }
 
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """kill -9 at random moments loses no completed call; the tool reads files that are cut, damaged or still growing."""
 import mmap
 import os

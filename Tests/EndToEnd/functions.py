@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Functions that are recorded by their own first bytes (TRACER_FUNCTIONS): each call once, with the counts that the program itself
 kept; programs of the distribution with every function of theirs and of their libraries, libc included; plans that do not fit."""
 import dataclasses

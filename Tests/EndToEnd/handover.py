@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """`tracer record` informs the agent when it called execve, and only the image that it started believes it."""
 import os
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Calls that cannot be recorded are counted where somebody looks: in a file that is left, in the summary of `tracer record` over
 all processes, in one line on standard error."""
 import os

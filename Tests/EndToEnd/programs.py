@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Real programs in real use, with and without the agent: the same output, status and files; a valid trace with calls.
 
 What differs between two bare runs is normalised, and the
@@ -319,59 +318,6 @@ def shell(name, script, **options):
     return Program(name, ["sh", "-c", script], **options)
 
 
-def programs():
-    return [
-        Program("bash_subshells_and_pipes", ["bash", "-c", BASH], status=3),
-        Program("python3", ["/usr/bin/python3", "main.py"], {"main.py": PYTHON}, status=9),
-        Program("python3_exception", ["/usr/bin/python3", "-c", "import nothing_of_this_name"], status=1),
-        # These copy their stacks away and back.
-        Program("python3_greenlet", ["/usr/bin/python3", "main.py"], {"main.py": GREENLET}, python_module="greenlet"),
-        Program("python3_gevent", ["/usr/bin/python3", "main.py"], {"main.py": GEVENT}, python_module="gevent"),
-        RubyExtension("ruby_extension_under_gc_stress", ["ruby"], timeout=300),
-        shell("git", GIT),
-        Program("perl", ["perl", "main.pl"], {"main.pl": PERL}, status=5),
-        Program("gcc", ["gcc", "-O2", "-g", "main.c", "-o", "program"], {"main.c": C_SOURCE}, results=("program",)),
-        Program("gxx", ["sh", "-c", "g++ -O1 -std=c++17 main.cpp -o program && ./program"], {"main.cpp": CPP},
-                results=("program",)),
-        Program("gcc_error", ["gcc", "-c", "main.c"], {"main.c": "int main( { return 0; }\n"}, status=1),
-        Program("clang", ["clang", "-O2", "-c", "main.c", "-o", "main.o"], {"main.c": C_SOURCE}, results=("main.o",)),
-        Program("openssl_version", ["openssl", "version", "-a"]),
-        # openssl stops each measurement with SIGALRM by default.
-        Program("openssl_speed", ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"], normalise=without_figures),
-        shell("openssl_use", "openssl enc -aes-256-cbc -pbkdf2 -k x -S 0011223344556677 -in main.c | openssl dgst -sha256; "
-              "openssl genrsa 1024 2>/dev/null | openssl rsa -check -noout", files={"main.c": C_SOURCE * 100}),
-        Program("ssh", ["ssh", "-V"]),
-        shell("ssh_keygen", "ssh-keygen -q -t ed25519 -N '' -C c -f key && ssh-keygen -y -f key | cmp - key.pub", least_calls=20),
-        Program("gdb_version", ["gdb", "--version"]),
-        Program("node", ["node", "main.js"], {"main.js": NODE}, status=6, memory=0),
-        Program("java", ["java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "Main.java"], {"Main.java": JAVA}, status=8, memory=0),
-        Program("swiftc_version", ["swiftc", "--version"], memory=0),
-        shell("tar_gzip", "seq 1 20000 > numbers; mkdir d; cp numbers d/a; cp numbers d/b; tar --mtime=@0 --sort=name -czf all.tgz d; "
-              "tar -tzf all.tgz; mkdir x; tar -C x -xzf all.tgz; cmp x/d/a numbers && gzip -dc all.tgz | cksum"),
-        shell("sort", "seq 1 50000 | sort -R --random-source=/dev/zero | sort -n --parallel=2 -S 1M | cksum"),
-        shell("text_tools", "seq 1 3000 | awk '{s+=$1; print $1%7, s}' | sort -k1,1n -k2,2nr | sed -n '1~100p' | grep -c 1; "
-              "find /etc -maxdepth 1 -name '*.conf' | sort | xargs -n 2 basename -a | md5sum; od -c /etc/passwd | head -2"),
-        Program("make", ["make", "-j2", "-s"], {"Makefile": MAKE}, results=("all.txt",)),
-        Program("sqlite3", ["sqlite3", "base.db", "create table t(a);insert into t values(1),(2);select sum(a) from t;"]),
-        Program("vim", ["vim", "-u", "NONE", "-es", "-c", "%s/a/b/g", "-c", "wq", "text"], {"text": "banana\n" * 50},
-                results=("text",)),
-        Program("dash", ["dash", "-c", "i=0; while [ $i -lt 500 ]; do i=$((i+1)); done; echo $i | cat; exit 2"], status=2),
-        Program("env", ["env", "-i", "true"], least_calls=5),
-        Program("timeout", ["timeout", "-s", "INT", "1", "sleep", "30"], status=124, least_calls=20),
-        # xz since 5.6 confines itself by Landlock when it reads and writes nothing but its standard streams.
-        Program("xz", ["sh", "-c", "seq 1 5000 | xz -T2 -c | xz -dc | cksum"], confines=2),
-        Program("curl", ["curl", "-s", "file:///etc/passwd"]),
-        # PAM's modules are opened by libpam; root needs no password, and su is not setuid to root itself.
-        Program("su_through_pam", ["sh", "-c", "[ $(id -u) = 0 ] || exec echo only root may; su -s /bin/sh nobody -c 'id -un'"],
-                least_calls=20),
-        Program("strace", ["sh", "-c", "strace -f -o log seq 1 3; grep -c exited log"]),
-        # Not -q: valgrind warns about stacks that appear from nowhere, such as that of the agent's slow path.
-        Program("valgrind_stacks", ["valgrind", "--leak-check=no", "sort", "/etc/passwd"],
-                memory=0, least_calls=5, normalise=lambda data: re.sub(rb"==\d+==", b"", data)),
-        Program("valgrind", ["valgrind", "-q", "--error-exitcode=1", "seq", "1", "3"], memory=0, least_calls=5),
-    ]
-
-
 def ex(*commands):
     return [word for command in commands for word in ("-ex", command)]
 
@@ -534,7 +480,54 @@ def gdb_attach_again_and_again(test):
 
 
 def tests():
-    found = programs()
-    for program in found:
-        program.name = "programs." + program.name
-    return found + suite.tests_of(__name__, Gdb)
+    return [
+        Program("bash_subshells_and_pipes", ["bash", "-c", BASH], status=3),
+        Program("python3", ["/usr/bin/python3", "main.py"], {"main.py": PYTHON}, status=9),
+        Program("python3_exception", ["/usr/bin/python3", "-c", "import nothing_of_this_name"], status=1),
+        # These copy their stacks away and back.
+        Program("python3_greenlet", ["/usr/bin/python3", "main.py"], {"main.py": GREENLET}, python_module="greenlet"),
+        Program("python3_gevent", ["/usr/bin/python3", "main.py"], {"main.py": GEVENT}, python_module="gevent"),
+        RubyExtension("ruby_extension_under_gc_stress", ["ruby"], timeout=300),
+        shell("git", GIT),
+        Program("perl", ["perl", "main.pl"], {"main.pl": PERL}, status=5),
+        Program("gcc", ["gcc", "-O2", "-g", "main.c", "-o", "program"], {"main.c": C_SOURCE}, results=("program",)),
+        Program("gxx", ["sh", "-c", "g++ -O1 -std=c++17 main.cpp -o program && ./program"], {"main.cpp": CPP},
+                results=("program",)),
+        Program("gcc_error", ["gcc", "-c", "main.c"], {"main.c": "int main( { return 0; }\n"}, status=1),
+        Program("clang", ["clang", "-O2", "-c", "main.c", "-o", "main.o"], {"main.c": C_SOURCE}, results=("main.o",)),
+        Program("openssl_version", ["openssl", "version", "-a"]),
+        # openssl stops each measurement with SIGALRM by default.
+        Program("openssl_speed", ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"], normalise=without_figures),
+        shell("openssl_use", "openssl enc -aes-256-cbc -pbkdf2 -k x -S 0011223344556677 -in main.c | openssl dgst -sha256; "
+              "openssl genrsa 1024 2>/dev/null | openssl rsa -check -noout", files={"main.c": C_SOURCE * 100}),
+        Program("ssh", ["ssh", "-V"]),
+        shell("ssh_keygen", "ssh-keygen -q -t ed25519 -N '' -C c -f key && ssh-keygen -y -f key | cmp - key.pub", least_calls=20),
+        Program("gdb_version", ["gdb", "--version"]),
+        Program("node", ["node", "main.js"], {"main.js": NODE}, status=6, memory=0),
+        Program("java", ["java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "Main.java"], {"Main.java": JAVA}, status=8, memory=0),
+        Program("swiftc_version", ["swiftc", "--version"], memory=0),
+        shell("tar_gzip", "seq 1 20000 > numbers; mkdir d; cp numbers d/a; cp numbers d/b; tar --mtime=@0 --sort=name -czf all.tgz d; "
+              "tar -tzf all.tgz; mkdir x; tar -C x -xzf all.tgz; cmp x/d/a numbers && gzip -dc all.tgz | cksum"),
+        shell("sort", "seq 1 50000 | sort -R --random-source=/dev/zero | sort -n --parallel=2 -S 1M | cksum"),
+        shell("text_tools", "seq 1 3000 | awk '{s+=$1; print $1%7, s}' | sort -k1,1n -k2,2nr | sed -n '1~100p' | grep -c 1; "
+              "find /etc -maxdepth 1 -name '*.conf' | sort | xargs -n 2 basename -a | md5sum; od -c /etc/passwd | head -2"),
+        Program("make", ["make", "-j2", "-s"], {"Makefile": MAKE}, results=("all.txt",)),
+        Program("sqlite3", ["sqlite3", "base.db", "create table t(a);insert into t values(1),(2);select sum(a) from t;"]),
+        Program("vim", ["vim", "-u", "NONE", "-es", "-c", "%s/a/b/g", "-c", "wq", "text"], {"text": "banana\n" * 50},
+                results=("text",)),
+        Program("dash", ["dash", "-c", "i=0; while [ $i -lt 500 ]; do i=$((i+1)); done; echo $i | cat; exit 2"], status=2),
+        Program("env", ["env", "-i", "true"], least_calls=5),
+        Program("timeout", ["timeout", "-s", "INT", "1", "sleep", "30"], status=124, least_calls=20),
+        # xz since 5.6 confines itself by Landlock when it reads and writes nothing but its standard streams.
+        Program("xz", ["sh", "-c", "seq 1 5000 | xz -T2 -c | xz -dc | cksum"], confines=2),
+        Program("curl", ["curl", "-s", "file:///etc/passwd"]),
+        # PAM's modules are opened by libpam; root needs no password, and su is not setuid to root itself.
+        Program("su_through_pam", ["sh", "-c", "[ $(id -u) = 0 ] || exec echo only root may; su -s /bin/sh nobody -c 'id -un'"],
+                least_calls=20),
+        Program("strace", ["sh", "-c", "strace -f -o log seq 1 3; grep -c exited log"]),
+        # Not -q: valgrind warns about stacks that appear from nowhere, such as that of the agent's slow path.
+        Program("valgrind_stacks", ["valgrind", "--leak-check=no", "sort", "/etc/passwd"],
+                memory=0, least_calls=5, normalise=lambda data: re.sub(rb"==\d+==", b"", data)),
+        Program("valgrind", ["valgrind", "-q", "--error-exitcode=1", "seq", "1", "3"], memory=0, least_calls=5),
+        *suite.tests_of(__name__, Gdb),
+    ]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """`tracer record` leaves one thing: a file for one process, a directory for several, which every command reads as one, also while it
 grows and whichever process is killed."""
 import json

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The agent caches the results of scanning code between starts (CSupport/scan_cache.h): the same calls are recorded with and
 without the cache, whatever is in the file or in its place, and nothing is touched that is not the user's own."""
 import os

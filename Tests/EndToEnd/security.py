@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The agent may only do harmless things: it touches nobody else's file, honours no setting in a setuid program, and has no
 page that is writable and executable at once."""
 import ctypes

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """`tracer startup` and `tracer libs` on real processes. Times are compared with moments that the process took itself by the
 same clock, before and after the thing in question: nothing here depends on how soon a process is woken."""
 import json

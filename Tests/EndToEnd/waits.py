@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """`tracer waits`, `threads` and `samples` on real processes: what each wait was for, who held and who woke, against what the program knows
 of itself. Each also says how long it waited; the machine may have given it no CPU meanwhile, so that lengths are judged in one of a
 few runs, causes in each."""
