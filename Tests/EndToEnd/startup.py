@@ -43,14 +43,15 @@ class Startup(suite.Test):
     def environment(self, **variables):
         return super().environment(STAMPS=self.stamps_path, **variables)
 
-    def start(self, command, *options, **variables):
-        """The program under `tracer startup`: status, stdout, stderr. The trace is at self.start_trace."""
+    def start(self, command, *options, status=0, out=None, **variables):
+        """Runs a program under `tracer startup`; it must end so and write this. The trace is at self.start_trace."""
         self.start_trace = self.trace("app.trace")
         for path in (self.start_trace, self.start_trace + ".loader", self.stamps_path):
             if os.path.exists(path):
                 os.unlink(path)
-        done = self.tool("startup", "-o", self.start_trace, *options, "--", *command, status=None, env=self.environment(**variables))
-        return done.returncode, done.stdout, done.stderr
+        done = self.tool("startup", "-o", self.start_trace, *options, "--", *command, status=status, env=self.environment(**variables))
+        expect(out in (None, done.stdout), f"stdout {done.stdout}, stderr {done.stderr}")
+        return done
 
     def timeline(self, *options):
         return self.json("startup", self.start_trace, *options)
@@ -80,8 +81,7 @@ def stages_add_up_to_wall_time(test):
     program = test.program()
     for _ in range(10):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        status, out, err = test.start([program, "serve"])
-        expect(status == 5 and out == "served\n", f"status {status}, stdout {out}, stderr {err}")
+        test.start([program, "serve"], status=5, out="served\n")
         timeline, stamps = test.timeline(), test.stamps()
         check_sum(timeline)
         begin = timeline["begin_monotonic_ns"]
@@ -118,9 +118,7 @@ def a_row_of_constructors_has_its_cpu_time(test):
     program = test.compile("row", "part_startup_row.c")
     least = {} # constructor → least CPU time of all runs that was reported beyond what it measured, in ns
     for _ in range(5):
-        status, out, err = test.start([program])
-        expect(status == 0, err)
-        measured = {name: int(used) for name, used in (line.split() for line in out.splitlines())}
+        measured = {name: int(used) for name, used in (line.split() for line in test.start([program]).stdout.splitlines())}
         runs = [c for c in test.timeline()["constructors"] if c["name"].startswith("row_")]
         expect(len(runs) == 64, f"{len(runs)} constructors: {runs}")
         for run in runs[1:]: # the first one touches the program's pages
@@ -171,8 +169,7 @@ def a_replaced_library_is_not_asked_for_names(test):
 
 
 def nested_dlopens_are_split(test):
-    status, _, err = test.start([test.program(), "plugin"])
-    expect(status == 0, err)
+    test.start([test.program(), "plugin"])
     timeline = test.timeline()
     outer, inner = constructor(timeline, "outer_init"), constructor(timeline, "inner_init")
     loads = {os.path.basename(load["path"]): load for load in timeline["dlopens"]}
@@ -188,8 +185,7 @@ def nested_dlopens_are_split(test):
 
 def items_have_the_moments_that_they_took_themselves(test):
     program = test.compile("staged", "part_startup_staged.c", os.path.join(build.ROOT, "Sources/Program/CTracerAPI/tracer_startup.c"), "-pthread")
-    status, _, err = test.start([program], "--items")
-    expect(status == 0, err)
+    said = test.start([program], "--items").stderr
     timeline, stamps = test.timeline(), test.stamps()
     items = {item["name"]: item for item in timeline["items"]}
     expect(list(items) == ["config", "log", "fonts", "window", "outer", "inner"] or list(items) == ["config", "fonts", "log", "window", "outer", "inner"],
@@ -208,7 +204,7 @@ def items_have_the_moments_that_they_took_themselves(test):
     expect(items["log"]["waited_for"] is None and items["outer"]["waited_for"] is None, f"{items}")
     expect(items["outer"]["own_ns"] <= items["outer"]["total_ns"] - items["inner"]["total_ns"] + 2, f"inner is in outer's own time: {items}")
     expect(not timeline["spans"], f"spans: {timeline['spans']}")
-    for table in (err, test.tool("startup", test.start_trace, "--items").stdout):
+    for table in (said, test.tool("startup", test.start_trace, "--items").stdout):
         rows = {line.split()[1]: line for line in table.splitlines() if line.lstrip()[:2] in ("1 ", "2 ")}
         expect(set(rows) == set(items) and rows["window"].endswith(" for fonts"), table)
     expect("Start-up items, by own time" in test.tool("startup", test.start_trace).stdout, "not in the timeline")
@@ -226,9 +222,8 @@ def lazy_initializers_are_named(test):
 
 def how_far_it_came(mode, status, where, stage):
     def check(test):
-        got, _, err = test.start([test.program(), mode])
-        expect(got == status, f"status {got}, expected {status}: {err}")
-        expect(where in err, f"\"{where}\" is not in\n{err}")
+        said = test.start([test.program(), mode], status=status).stderr
+        expect(where in said, f"\"{where}\" is not in\n{said}")
         timeline = test.timeline()
         expect(timeline["ready"] is None or mode == "print", f"ready: {timeline['ready']}")
         expect(timeline["phases"][-1]["kind"] == stage and timeline["phases"][-1]["cut"], f"{timeline['phases'][-1]}")
@@ -237,22 +232,20 @@ def how_far_it_came(mode, status, where, stage):
 
 
 def an_unknown_ready_symbol_is_said(test):
-    status, out, err = test.start([test.program(), "print"], "--ready", "no_such_function")
-    expect(status == 0 and out == "words\n", f"status {status}, stdout {out}")
-    expect("not ready: there is no function no_such_function in this trace" in err and "never ready" in err, err)
+    said = test.start([test.program(), "print"], "--ready", "no_such_function", out="words\n").stderr
+    expect("not ready: there is no function no_such_function in this trace" in said and "never ready" in said, said)
     expect(test.timeline()["ready"]["reason"] == "output", "without --ready the first output counts")
 
 
 def the_ready_symbol_counts(test):
-    test.start([test.program(), "serve"], "--ready", "bind")
+    test.start([test.program(), "serve"], "--ready", "bind", status=5)
     timeline, listening = test.timeline("--ready", "bind"), test.timeline("--ready", "listen")
     expect(timeline["ready"]["reason"] == "symbol", f"{timeline['ready']}")
     expect(timeline["total_ns"] < listening["total_ns"], "bind comes before listen")
 
 
 def the_programs_mark_comes_before_everything(test):
-    status, out, _ = test.start([test.program(), "ready"])
-    expect(status == 0 and out == "first words\n", f"{status} {out}")
+    test.start([test.program(), "ready"], out="first words\n")
     timeline, stamps = test.timeline(), test.stamps()
     expect(timeline["ready"]["reason"] == "mark", f"{timeline['ready']}")
     ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
@@ -263,17 +256,14 @@ def the_programs_mark_comes_before_everything(test):
 
 def stop_at_ready_ends_a_server(*arguments):
     def check(test):
-        status, _, err = test.start([test.program(), "serve", "on", *arguments], "--stop-at-ready")
-        expect(status == 0, f"status {status}: {err}")
-        expect("first listen" in err, err)
+        said = test.start([test.program(), "serve", "on", *arguments], "--stop-at-ready").stderr
+        expect("first listen" in said, said)
     return check
 
 
 def loader_audit_tells_mapping_from_relocating(test):
-    program = test.program()
-    status, out, err = test.start([program, "serve"], "--loader")
-    expect(status == 5 and out == "served\n", f"status {status}, stdout {out}, stderr {err}")
-    expect("the loader audit was on" in err, err)
+    said = test.start([test.program(), "serve"], "--loader", status=5, out="served\n").stderr
+    expect("the loader audit was on" in said, said)
     timeline = test.timeline()
     kinds = [phase["kind"] for phase in timeline["phases"]]
     expect(kinds[:3] == (["exec", "load", "relocate"] if test.loader_is_seen() else ["load", "relocate", "library_constructors"]), f"{kinds}")
@@ -296,9 +286,8 @@ def without_the_tool_the_beginning_is_an_estimate(test):
 def a_script_that_ends_in_exec_is_part_of_the_start(test):
     script = test.write("wrapper", '#!/bin/sh\ni=0\nwhile [ $i -lt 500000 ]; do i=$((i+1)); done\nexec "$1" serve\n', mode=0o755)
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    status, out, err = test.start([script, test.program()], "--json")
-    expect(status == 5 and out == "served\n", f"status {status}, stdout {out}, stderr {err}")
-    timeline, _ = json.JSONDecoder().raw_decode(err, err.index("{\n"))  # what the tool says around it is no JSON
+    said = test.start([script, test.program()], "--json", status=5, out="served\n").stderr
+    timeline, _ = json.JSONDecoder().raw_decode(said, said.index("{\n"))  # what the tool says around it is no JSON
     check_sum(timeline)
     first, stamps = timeline["phases"][0], test.stamps()
     name = f"exec of {os.path.basename(os.path.realpath('/bin/sh'))}"
@@ -312,50 +301,49 @@ def a_script_that_ends_in_exec_is_part_of_the_start(test):
     alone = test.timeline()
     expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
     expect("another program started this one, or ran before it" in test.tool("startup", test.start_trace).stdout, "the note")
-    status, _, table = test.start([script, test.program()])
-    expect(status == 5 and re.search(r"\d +m?s  \w+ ran first and became app by exec: start app itself\n", table), table)
+    table = test.start([script, test.program()], status=5).stderr
+    expect(re.search(r"\d +m?s  \w+ ran first and became app by exec: start app itself\n", table), table)
 
 
 def waiting_for_a_thread_is_told_from_working(test):
     source = ('#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nstatic void *rest(void *x) { usleep(50000); return x; }\n'
               'int main(void) { pthread_t t; pthread_create(&t, 0, rest, 0); pthread_join(t, 0); puts("done"); return 0; }\n')
-    status, _, err = test.start([test.compile("waits", "-pthread", source=source)])
-    expect(status == 0 and "pthread_join [libc.so.6]: main waits there for another thread" in err, f"{status} {err}")
+    said = test.start([test.compile("waits", "-pthread", source=source)]).stderr
+    expect("pthread_join [libc.so.6]: main waits there for another thread" in said, said)
 
 
 def a_static_program_is_refused(test):
     for flag in ("-static", "-static-pie"):
-        status, _, err = test.start([test.compile("alone", flag, source="int main(void) { return 0; }\n")])
-        expect(status == 126 and "statically linked" in err and "link it dynamically" in err and err.count("\n") == 1, f"{flag}: {status} {err}")
+        said = test.start([test.compile("alone", flag, source="int main(void) { return 0; }\n")], status=126).stderr
+        expect("statically linked" in said and "link it dynamically" in said and said.count("\n") == 1, f"{flag}: {said}")
 
 
 def initializers_are_seen_when_recording_starts_later(test):
-    status, _, err = test.start([test.program(), "print"], TRACER_START="off")
-    expect(status == 0, f"status {status}: {err}")
+    said = test.start([test.program(), "print"], TRACER_START="off").stderr
     timeline = test.timeline()
     check_sum(timeline)
     expect(constructor(timeline, "spin_init")["cpu_ns"] >= 5_000_000 and constructor(timeline, "own_init")["calls"] == 0, "constructors")
     expect([phase["kind"] for phase in timeline["phases"]][-1] == "main", f"{timeline['phases']}")
-    expect("note: TRACER_START=off: calls made before" in err, err)
+    expect("note: TRACER_START=off: calls made before" in said, said)
 
 
 def what_a_filter_may_hide_is_said(test):
     program = test.program()
     note = "filtered calls out, possibly the one that makes the program ready"
     for variable, value in (("TRACER_INCLUDE", "nothing*"), ("TRACER_EXCLUDE", "*"), ("TRACER_MAXDEPTH", "1"), ("TRACER_MINMS", "10000")):
-        status, _, err = test.start([program, "never"], **{variable: value})
-        expect(f"note: {variable} {note}" in err, f"{variable}: status {status}: {err}")
-    status, _, err = test.start([program, "never"])
-    expect(note not in err, err)
+        said = test.start([program, "never"], status=None, **{variable: value}).stderr
+        expect(f"note: {variable} {note}" in said, f"{variable}: {said}")
+    said = test.start([program, "never"], status=None).stderr
+    expect(note not in said, said)
 
 
 def a_failure_is_not_passed_off_as_a_start(test):
     for name, text, status, is_said in (("complains", '#include <stdio.h>\nint main(void) { fputs("no\\n", stderr); return 3; }\n', 3, True),
                                         ("speaks", '#include <stdio.h>\nint main(void) { puts("yes"); return 0; }\n', 0, False)):
-        got, _, err = test.start([test.compile(name, source=text)])
-        expect(got == status and ("note: it ended with status 3: if that is a failure" in err) == is_said, f"{name}: status {got}: {err}")
-    got, _, err = test.start([test.program(), "serve"])
-    expect(got == 5 and "it ended with status" not in err, f"a server that has listened was ready: {got} {err}")
+        said = test.start([test.compile(name, source=text)], status=status).stderr
+        expect(("note: it ended with status 3: if that is a failure" in said) == is_said, f"{name}: {said}")
+    said = test.start([test.program(), "serve"], status=5).stderr
+    expect("it ended with status" not in said, f"a server that has listened was ready: {said}")
 
 
 def a_constructor_of_another_thread_has_its_own_figures(test):
@@ -365,8 +353,7 @@ def a_constructor_of_another_thread_has_its_own_figures(test):
              'static void *open_it(void *x) { if (!dlopen("libplug.so", RTLD_NOW)) abort(); return x; }\n'
              'int main(void) { pthread_t t; pthread_create(&t, 0, open_it, 0); pthread_join(t, 0); puts("x"); return 0; }\n')
     test.compile("libplug.so", "-shared", "-fPIC", "-O0", source=plug)
-    status, _, err = test.start([test.compile("opens", "-pthread", source=opens)])
-    expect(status == 0, f"status {status}: {err}")
+    test.start([test.compile("opens", "-pthread", source=opens)])
     timeline = test.timeline()
     run = constructor(timeline, "plug_init")
     pages = (8 << 20) // os.sysconf("SC_PAGESIZE")
@@ -392,8 +379,7 @@ def symbols_of_two_libraries_are_named(test):
     main = "int first(void), second(void); int main(void) { return first() + second() == 2 ? 0 : 1; }\n"
     for number, (name, user) in enumerate((("libone.so", "first"), ("libtwo.so", "second")), 1):
         test.compile(name, "-shared", "-fPIC", f"-DN={number}", f"-DUSER={user}", "-fno-ipa-icf", "-fno-inline", source=twice)
-    status, _, err = test.start([test.compile("twice", "-lone", "-ltwo", source=main)])
-    expect(status == 0, f"status {status}: {err}")
+    test.start([test.compile("twice", "-lone", "-ltwo", source=main)])
     report = test.json("libs", test.start_trace)
     expect([(d["taken"], d["passed_over"], d["users"], d["symbols"]) for d in report["duplicates"] if "libone.so" == d["taken"]]
            == [("libone.so", "libtwo.so", ["libtwo.so"], ["twice"])], f"{report['duplicates']}")
@@ -405,8 +391,7 @@ def constructors_before_the_agent_are_said(test):
     test.start([program])
     expect(not any("before the agent" in note for note in test.timeline()["notes"]), "said where the agent came first")
     test.compile("libunused.so", "part_startup_unused.c", "-shared", "-fPIC", "-Wl,-z,initfirst")
-    status, out, err = test.start([program])
-    expect(status == 0, f"status {status}, stdout {out}, stderr {err}")
+    test.start([program])
     expect(any("before the agent" in note for note in test.timeline()["notes"]), f"not said: {test.timeline()['notes']}")
 
 
@@ -427,8 +412,7 @@ def an_unknown_loader_loses_its_hook_and_nothing_else(test):
     loader[position] = 0x55 # push %rbp
     other = test.write("ld-other.so", bytes(loader), mode=0o755)
     for flags, is_seen in (((), True), ((f"-Wl,--dynamic-linker={other}",), False)):
-        status, out, err = test.start([test.program(*flags), "plugin"])
-        expect(status == 0, f"{flags}: status {status}, stdout {out}, stderr {err}")
+        test.start([test.program(*flags), "plugin"])
         timeline = test.timeline()
         expect(bool(timeline["dlopens"]) == is_seen, f"{flags}: {timeline['dlopens']}")
         expect(any("noticed late" in note for note in timeline["notes"]) != is_seen, f"{flags}: {timeline['notes']}")
