@@ -25,10 +25,7 @@ static int current;
 static void yield(int value) { current = value; swapcontext(&generator, &caller); }
 static void body(int start) { current = 1000 + gen_body(start, yield); }
 static void begin(int which, int start) {
-    CHECK(!getcontext(&generator));
-    generator.uc_stack.ss_sp = stacks[which];
-    generator.uc_stack.ss_size = STACK;
-    generator.uc_link = &caller;
+    context_on(&generator, stacks[which], STACK, &caller);
     makecontext(&generator, (void (*)(void))body, 1, start);
 }
 static void *finish(void *sum) {

@@ -50,9 +50,7 @@ void fail(int) {
 }
 void go(Coroutine *coroutine, void (*body)(int), int number) {
     coroutine->stack = static_cast<char *>(malloc(STACK));
-    CHECK(!getcontext(&coroutine->context));
-    coroutine->context.uc_stack.ss_sp = coroutine->stack;
-    coroutine->context.uc_stack.ss_size = STACK;
+    context_on(&coroutine->context, coroutine->stack, STACK, nullptr);
     coroutine->back = &here;
     makecontext(&coroutine->context, reinterpret_cast<void (*)()>(body), 1, number);
     swapcontext(&here, &coroutine->context);

@@ -30,10 +30,7 @@ static void *work(void *) {
     }
     static __thread ucontext_t here, there;
     char *stack = (char *)malloc(65536);
-    CHECK(!getcontext(&there));
-    there.uc_stack.ss_sp = stack;
-    there.uc_stack.ss_size = 65536;
-    there.uc_link = &here;
+    context_on(&there, stack, 65536, &here);
     makecontext(&there, on_other_stack, 0);
     CHECK(!swapcontext(&here, &there));
     free(stack);

@@ -116,9 +116,7 @@ int main() {
     itimerval often = {{0, 500}, {0, 500}};
     CHECK(!setitimer(ITIMER_PROF, &often, nullptr));
     for (int n = 0; n < COROUTINES; n++) {
-        CHECK(!getcontext(&all[n].context));
-        all[n].context.uc_stack.ss_sp = all[n].stack;
-        all[n].context.uc_stack.ss_size = STACK;
+        context_on(&all[n].context, all[n].stack, STACK, nullptr);
         makecontext(&all[n].context, reinterpret_cast<void (*)()>(body), 1, n);
         queue.push_back(&all[n]);
     }

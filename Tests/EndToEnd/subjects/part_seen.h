@@ -133,10 +133,7 @@ static char other_stack[4 * STACK] __attribute__((aligned(64)));
 static void on_signal_stack(int unused) { (void)unused; calls(); }
 static void run(const char *where) {
     if (!strcmp(where, "context")) {
-        CHECK(!getcontext(&other));
-        other.uc_stack.ss_sp = other_stack;
-        other.uc_stack.ss_size = sizeof other_stack;
-        other.uc_link = &own;
+        context_on(&other, other_stack, sizeof other_stack, &own);
         makecontext(&other, calls, 0);
         CHECK(!swapcontext(&own, &other));
     } else if (!strcmp(where, "signal_stack")) {

@@ -60,9 +60,7 @@ int main(void) {
     CHECK(!sigaction(SIGALRM, &action, NULL));
     signals(SIG_BLOCK);
     for (int i = 1; i < COUNT; i++) {
-        CHECK(!getcontext(&contexts[i]));
-        contexts[i].uc_stack.ss_sp = stacks[i];
-        contexts[i].uc_stack.ss_size = STACK;
+        context_on(&contexts[i], stacks[i], STACK, NULL);
         makecontext(&contexts[i], (void (*)(void))body, 1, i);
     }
     struct itimerval often = {{0, 100}, {0, 100}};

@@ -132,10 +132,7 @@ int main(int argc, char **argv) {
     for (int n = 0; n < ROUNDS; n++) {
         if (is("coroutine")) {
             static char buffer[262144];
-            CHECK(!getcontext(&other));
-            other.uc_stack.ss_sp = buffer;
-            other.uc_stack.ss_size = sizeof buffer;
-            other.uc_link = &caller;
+            context_on(&other, buffer, sizeof buffer, &caller);
             makecontext(&other, on_other_stack, 0);
             CHECK(!swapcontext(&caller, &other));
         } else if (is("handler")) {

@@ -26,10 +26,7 @@ static void body(void) {
 }
 static void *run(void *unused) {
     CHECK((char *)&unused < stack);
-    CHECK(!getcontext(&other));
-    other.uc_stack.ss_sp = stack;
-    other.uc_stack.ss_size = STACK;
-    other.uc_link = 0;
+    context_on(&other, stack, STACK, NULL);
     makecontext(&other, body, 0);
     to_other();
     total += above_thread(5, to_other);

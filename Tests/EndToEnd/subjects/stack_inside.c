@@ -65,9 +65,7 @@ static void resume(void) {
 }
 static void on_coroutine(void) {
     char buffer[BYTES];
-    CHECK(!getcontext(&other));
-    other.uc_stack.ss_sp = buffer;
-    other.uc_stack.ss_size = sizeof buffer;
+    context_on(&other, buffer, sizeof buffer, NULL);
     makecontext(&other, coroutine, 0);
     for (int n = 0; n < ROUNDS; n++) CHECK(inside_deep(resume) == 2);
     OPAQUE();

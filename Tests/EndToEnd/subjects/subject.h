@@ -55,6 +55,14 @@ static inline void counted_between(const char *name, unsigned long low, unsigned
 }
 static inline void counted(const char *name, unsigned long calls) { counted_between(name, calls, calls); }
 
+/// Prepares a context for makecontext: it will run on this stack, and `next` after it.
+static inline void context_on(ucontext_t *context, void *stack, size_t bytes, ucontext_t *next) {
+    CHECK(!getcontext(context));
+    context->uc_stack.ss_sp = stack;
+    context->uc_stack.ss_size = bytes;
+    context->uc_link = next;
+}
+
 /// Private memory that is of no file.
 static inline long anonymous_kilobytes(void) {
     FILE *file = fopen("/proc/self/smaps_rollup", "r");
