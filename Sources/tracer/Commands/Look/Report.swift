@@ -104,7 +104,8 @@ struct Report: ParsableCommand {
         let path = traces.count == 1 ? traces[0].path : run.path
         guard let report = withProgress(basename(path), { FunctionReport(traces, FunctionPattern(function), progress: $0) }) else {
             let known = traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first.map { "; there is \($0)" } ?? ""
-            throw CommandFailure("no call of \(function)\(threads.text) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
+            throw CommandFailure(
+                "no call of \(function)\(threads.text) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
         }
         let locations = FunctionLocations(traces, lines: lines)
         try display.output().show(FunctionOutput(report, window, locations), json: json) { output in
