@@ -14,7 +14,7 @@ _Static_assert(EVENT_START_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "compl
 _Static_assert(EVENT_TIME_SHIFT + EVENT_START_BITS == EVENT_DURATION_SHIFT, "complete bits");
 _Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
 _Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
-_Static_assert(offsetof(struct trace_file_header, extended_offset) == 192 && sizeof(struct trace_file_header) == 240, "file header");
+_Static_assert(offsetof(struct trace_file_header, ended_ns) == 240 && sizeof(struct trace_file_header) == 248, "file header");
 _Static_assert(offsetof(struct trace_chunk_header, opened) == 32, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == 56, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, thread_name) == 88, "chunk header");

@@ -53,7 +53,8 @@ enum {
     TRACE_STOP_DISPATCH = 7,    // … or to get its system calls as signals (PR_SET_SYSCALL_USER_DISPATCH)
     TRACE_STOP_OUT_OF_REACH = 8 // the program may no longer open the file, and the space allocated in it is used up
 };
-#define TRACE_EXIT_KNOWN 0x100000000ull // in exit_status
+#define TRACE_EXIT_KNOWN 0x100000000ull  // in exit_status
+#define TRACE_EXIT_SIGNAL 0x200000000ull // likewise: a signal ended the process, it did not exit with 128 + n itself
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1, TRACE_MODE_COUNTS = 2 };
 enum {
     TRACE_FLAG_LATE = 1,        // some constructors ran before the agent was entered
@@ -118,6 +119,7 @@ struct trace_file_header {
     uint32_t leaf_error;      // relative error of leaf_cost, in 1/256; 0 unknown …
     uint32_t inside_error;    // … and of inside_cost
     uint64_t stopped_ticks;   // state 2: nothing is recorded from then on; 0 unknown
+    uint64_t ended_ns;        // CLOCK_MONOTONIC when the process ended or executed another program; 0 unknown. By `tracer record`
 };
 
 /// A frame that was open when the chunk began.
@@ -223,7 +225,7 @@ enum { // context switches of a thread
     TRACE_SWITCH_WAITS = 2,     // switched out: it waits for something
     TRACE_SWITCH_PREEMPTED = 3, // switched out although it could have gone on
 };
-enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3 };
+enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3, TRACE_TASK_EXECUTED = 4 };
 #define TRACE_AGENT_TASK "libtracer" /* name of the agent's own tasks */
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
 enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a file descriptor
@@ -441,7 +443,7 @@ struct trace_task_record { // key: what, TRACE_TASK_
     uint64_t ns;
     uint32_t tid;
     uint32_t by;   // BEGAN: the thread that started it
-    char name[16]; // NAMED: the new name, NUL-padded
+    char name[16]; // NAMED: the new name; EXECUTED: that of the program; NUL-padded
 };
 struct trace_page_fault_record { // key: TRACE_FAULT_
     struct trace_record record;
