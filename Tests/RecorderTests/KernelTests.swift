@@ -153,7 +153,7 @@ private struct Unexpected: Error {}
                     )
                 }
                 if Int(type) == TRACE_RECORD_TASK {
-                    found.append("\(["began", "ended", "named"][Int(key) - 1]) \(bytes[at + 16])")
+                    found.append("\(["began", "ended", "named", "executed"][Int(key) - 1]) \(bytes[at + 16])")
                 }
                 at += count
             }
@@ -174,6 +174,8 @@ private struct Unexpected: Error {}
         #expect(tasks(images[5]?.last) == ["named 5", "began 6", "ended 6"])
         #expect(images[9]?.map(\.begun) == [30, 40])
         #expect(tasks(images[9]?.last) == ["named 9", "ended 9"])
+        #expect(tasks(images[9]?.first) == ["began 9", "executed 9"])
+        #expect(images[9]?.first?.ended == 40)
         #expect(images[9]?.last?.ended == 60)
     }
 

@@ -193,7 +193,7 @@ import Testing
         #expect(header.reserve(4096, isGone: false) == nil)
         _ = preparer.look()
         #expect(preparer.hasGivenUp)
-        header.set(exitStatus: 3)
+        header.set(.exited(status: 3))
         #expect(byteCount(header.file) == 0)
         #expect(header.current.session == 0)
     }
@@ -214,8 +214,10 @@ import Testing
         let preparer = FilePreparer(header)
         _ = preparer.look()
         #expect(preparer.hasGivenUp)
-        header.set(exitStatus: 3)
+        header.set(.exited(status: 3))
         #expect(header.current.exit_status == UInt64(TRACE_EXIT_KNOWN) | 3)
+        header.set(.killed(signal: 9))
+        #expect(header.current.exit_status == UInt64(TRACE_EXIT_KNOWN) | UInt64(TRACE_EXIT_SIGNAL) | 137)
     }
 
     @Test func filesOfTheSessionAreFoundByTheirHeaders() throws {

@@ -209,9 +209,9 @@ import TraceFormat
 
 @Suite struct WaitStatusTests {
     @Test func statusWordIsTakenApart() {
-        #expect(RunningProgram.Change(waitStatus: 7 << 8) == .ended(status: 7))
-        #expect(RunningProgram.Change(waitStatus: 9) == .ended(status: 137))
-        #expect(RunningProgram.Change(waitStatus: 0x80 | 11) == .ended(status: 139)) // with a core
+        #expect(RunningProgram.Change(waitStatus: 7 << 8) == .ended(.exited(status: 7)))
+        #expect(RunningProgram.Change(waitStatus: 9) == .ended(.killed(signal: 9)))
+        #expect(RunningProgram.Change(waitStatus: 0x80 | 11) == .ended(.killed(signal: 11))) // with a core
         #expect(RunningProgram.Change(waitStatus: 20 << 8 | 0x7f) == .stopped(signal: 20))
         #expect(RunningProgram.Change(waitStatus: 0xffff) == .continued)
     }

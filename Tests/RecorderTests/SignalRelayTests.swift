@@ -66,6 +66,6 @@ private final class Waiting {
         relay(SIGUSR1, afterGroupWasSent: [], to: waiting.program) // ends it, at once if it is not stopped
         var status: Int32 = 0
         while waitpid(waiting.program.pid, &status, WUNTRACED) < 0 && errno == EINTR {}
-        #expect(RunningProgram.Change(waitStatus: status) == .ended(status: 128 + SIGUSR1))
+        #expect(RunningProgram.Change(waitStatus: status) == .ended(.killed(signal: SIGUSR1)))
     }
 }

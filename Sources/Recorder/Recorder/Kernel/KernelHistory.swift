@@ -95,7 +95,7 @@ package struct KernelHistory {
             if process.pid != pid { processes[pid] = nil }
             if process.threads.isEmpty { end(process, at: now) }
         case .named(let name, let isExec):
-            if isExec { exec(process, at: now) }
+            if isExec { exec(process, tid, name, at: now) }
             process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, storage)
         case .mapped(let mapping): process.files.add(mapping)
         case .fault(let address, _, let isMajor) where storage.isOfTextFaults:
@@ -236,10 +236,11 @@ package struct KernelHistory {
     }
 
     /// Only the thread that called exec survives, and its tid becomes the pid.
-    private mutating func exec(_ process: Process, at now: UInt64) {
+    private mutating func exec(_ process: Process, _ tid: pid_t, _ name: String, at now: UInt64) {
         for tid in process.threads where tid != process.pid { forget(tid) }
         process.files = MappedFiles()
         process.threads = [process.pid]
+        process.image.add(task: TRACE_TASK_EXECUTED, tid: tid, name: name, at: now, storage)
         process.image.ended = now
         process.image.end(storage)
         process.images.append(ImageHistory(begun: now))

@@ -18,13 +18,18 @@ package struct KernelAppendix {
 
     /// Appends to what is there. False: not all was written, usually because the disk is full.
     func write(to header: TraceHeader, isGone: Bool) -> Bool {
-        let state = header.current
-        // A process that counts in another pid namespace is reported under other numbers.
-        let image =
-            state.pid_namespace == ProcessStatus.ownNamespace
-            ? account.image(of: pid_t(bitPattern: state.pid), at: state.first.monotonic_ns) : nil
+        let image = image(of: header.current)
         if image == nil, !isGone { return true } // its process counts elsewhere, and may be writing
         return write(image.map { [$0] } ?? [], to: header, isGone: isGone)
+    }
+
+    /// When the image ended whose trace has this header: CLOCK_MONOTONIC; nil: the kernel did not report it.
+    func end(of state: trace_file_header) -> UInt64? { image(of: state)?.ended }
+
+    private func image(of state: trace_file_header) -> ImageHistory? {
+        // A process that counts in another pid namespace is reported under other numbers.
+        guard state.pid_namespace == ProcessStatus.ownNamespace else { return nil }
+        return account.image(of: pid_t(bitPattern: state.pid), at: state.first.monotonic_ns)
     }
 
     private func write(_ images: [ImageHistory], to header: TraceHeader, isGone: Bool) -> Bool {

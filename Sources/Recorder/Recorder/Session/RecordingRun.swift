@@ -130,11 +130,11 @@ package struct RecordingRun {
         }
         var stop = stopCondition.map { ProgramStop(program.pid, isReached: $0) }
         let ends = ProcessEnds()
-        let status = follow(program, watch!, ends, &relay, &stop)
+        let (exit, ended) = follow(program, watch!, ends, &relay, &stop)
         ends.look()
         let appendix = kernel.map { KernelAppendix($0) }
         var isCut = false
-        var files = tidyFiles(of: program, template, status: status, ends) { header, isGone in
+        var files = tidyFiles(of: program, template, exit, at: ended, ends, appendix) { header, isGone in
             if let appendix { isCut = !appendix.write(to: header, isGone: isGone) || isCut }
         }
         var path: String?
@@ -150,7 +150,7 @@ package struct RecordingRun {
             }
         }
         return RecordingResult(
-            status: status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false, statesAreCut: isCut)
+            status: exit.status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false, statesAreCut: isCut)
     }
 
     /// Runs `body` before the program starts. A thread of the tool that did not block the signals of the run loop could take them
@@ -162,10 +162,11 @@ package struct RecordingRun {
         pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 
+    /// Returns how the program ended, and when: CLOCK_MONOTONIC.
     private func follow(
         _ program: RunningProgram, _ watch: FileWatch, _ ends: ProcessEnds, _ relay: inout SignalRelay,
         _ stop: inout ProgramStop?
-    ) -> Int32 {
+    ) -> (exit: ProcessExit, ended: UInt64) {
         let namespace = ProcessStatus.ownNamespace
         var preparer: FilePreparer?
         var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
@@ -177,7 +178,7 @@ package struct RecordingRun {
             // Asked at each turn: a thread of the tool that does not block SIGCHLD may have taken it, which is to ignore it (signal(7)).
             while let change = program.nextChange() {
                 switch change {
-                case .ended(let status): return status
+                case .ended(let exit): return (exit, clockTime())
                 case .stopped(let signal): relay.programStopped(by: signal, program)
                 case .continued: break
                 }
@@ -206,8 +207,8 @@ package struct RecordingRun {
     /// Cuts off what was prepared and not used, and lists the files. Only of processes that are gone for certain: another one
     /// may still write, and truncating a file under its mapping would kill it. `append` puts after each what belongs there.
     private func tidyFiles(
-        of program: RunningProgram, _ template: OutputTemplate, status: Int32, _ ends: ProcessEnds,
-        append: (_ header: TraceHeader, _ isGone: Bool) -> Void
+        of program: RunningProgram, _ template: OutputTemplate, _ exit: ProcessExit, at ended: UInt64, _ ends: ProcessEnds,
+        _ appendix: KernelAppendix?, append: (_ header: TraceHeader, _ isGone: Bool) -> Void
     ) -> [RecordingResult.File] {
         let entries = SessionFiles.all(template, session: session)
         var laterImages: Set<UInt32> = [] // pids: after exec, all but the last image of one are gone
@@ -219,9 +220,9 @@ package struct RecordingRun {
             let countsHere = state.pid_namespace != 0 && state.pid_namespace == namespace
             let isLast = !countsHere || laterImages.insert(state.pid).inserted
             let isGone = isRoot || countsHere && (!isLast || ProcessStatus.isGone(pid_t(bitPattern: state.pid)))
-            if isLast, let status = isRoot ? status : countsHere ? ends.status(of: pid_t(bitPattern: state.pid)) : nil {
-                header.set(exitStatus: status)
-            }
+            if isLast, let exit = isRoot ? exit : countsHere ? ends.exit(of: pid_t(bitPattern: state.pid)) : nil { header.set(exit) }
+            // The kernel was there; the recorder learned it a moment later.
+            if isGone, let ended = appendix?.end(of: state) ?? (isRoot && isLast ? ended : nil) { header.set(ended: ended) }
             var info = stat()
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)

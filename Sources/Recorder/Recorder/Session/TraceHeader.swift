@@ -63,8 +63,14 @@ package final class TraceHeader {
 
     /// Only when the process has ended.
     package func set(nextOffset: UInt64) { set(\.next_offset, nextOffset) }
-    /// As a shell reports it. Only when the process has ended.
-    package func set(exitStatus: Int32) { set(\.exit_status, UInt64(TRACE_EXIT_KNOWN) | UInt64(UInt32(bitPattern: exitStatus))) }
+    /// Only when the process has ended.
+    package func set(_ exit: ProcessExit) {
+        var flags = UInt64(TRACE_EXIT_KNOWN)
+        if case .killed = exit { flags |= UInt64(TRACE_EXIT_SIGNAL) }
+        set(\.exit_status, flags | UInt64(UInt32(bitPattern: exit.status)))
+    }
+    /// CLOCK_MONOTONIC. Only when the process has ended, or executed another program.
+    func set(ended: UInt64) { set(\.ended_ns, ended) }
     /// The file was made shorter: nothing of it is missing. Only when the process has ended.
     func limit(extendedOffset: UInt64) { if current.extended_offset > extendedOffset { set(\.extended_offset, extendedOffset) } }
 

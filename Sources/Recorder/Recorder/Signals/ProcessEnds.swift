@@ -6,7 +6,7 @@ import Glibc
 final class ProcessEnds {
     /// Descriptors by process id, which is not reused before the process was waited for.
     private var descriptors: [pid_t: Int32] = [:]
-    private var statuses: [pid_t: Int32] = [:]
+    private var exits: [pid_t: ProcessExit] = [:]
     /// A share of the descriptors that a process may have, usually 1,024.
     private static let mostDescriptors = 512
 
@@ -16,20 +16,20 @@ final class ProcessEnds {
     func watch(_ pid: pid_t) {
         look()
         guard descriptors[pid] == nil, descriptors.count < Self.mostDescriptors else { return }
-        statuses[pid] = nil // from an earlier process with the same id
+        exits[pid] = nil // from an earlier process with the same id
         let descriptor = recorder_open_process(pid)
         if descriptor >= 0 { descriptors[pid] = descriptor }
     }
 
-    /// As a shell reports it, when somebody last looked; nil when it is not known.
-    func status(of pid: pid_t) -> Int32? { statuses[pid] }
+    /// As it was when somebody last looked; nil when it is not known.
+    func exit(of pid: pid_t) -> ProcessExit? { exits[pid] }
 
     /// Who has been waited for since?
     func look() {
         for (pid, descriptor) in descriptors {
             var status: Int32 = 0
             guard recorder_process_end(descriptor, &status) != 0 else { continue }
-            if case .ended(let status) = RunningProgram.Change(waitStatus: status) { statuses[pid] = status }
+            if case .ended(let exit) = RunningProgram.Change(waitStatus: status) { exits[pid] = exit }
             close(descriptor)
             descriptors[pid] = nil
         }

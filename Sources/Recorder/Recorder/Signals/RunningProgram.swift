@@ -12,7 +12,7 @@ package struct RunningProgram {
     package enum Change: Equatable, Sendable {
         case stopped(signal: Int32)
         case continued
-        case ended(status: Int32)
+        case ended(ProcessExit)
     }
 
     /// A directory that is named by the process id, and by a variable of the program's environment.
@@ -117,9 +117,9 @@ extension RunningProgram.Change {
         } else if status & 0xff == 0x7f {
             self = .stopped(signal: status >> 8 & 0xff)
         } else if low == 0 {
-            self = .ended(status: status >> 8 & 0xff)
+            self = .ended(.exited(status: status >> 8 & 0xff))
         } else {
-            self = .ended(status: 128 + low)
+            self = .ended(.killed(signal: low))
         }
     }
 }
