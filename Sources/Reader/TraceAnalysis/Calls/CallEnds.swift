@@ -4,30 +4,49 @@
 import CTraceLayout
 import TraceFormat
 
-/// The moment until which calls ran that are still open: the latest event of the file. Found when it is asked for.
+/// The end of a trace and of its threads, from `ThreadEnds` and the latest events, which are read when somebody asks.
 package final class TraceEnd {
     private let trace: TraceFile
-    package private(set) lazy var ticks: Ticks = {
+    /// Latest events by thread index.
+    private lazy var latestOfThread: [UInt32: UInt64] = {
         var reader = ChunkReader(trace)
-        var latest = trace.lastSample.raw
+        var all: [UInt32: UInt64] = [:]
         for chunks in trace.chunksOfThread {
             guard let chunk = chunks.last.flatMap({ reader.settled($0) }) else { continue }
             var stack = CallStack(EndSink(wanted: []), rowCount: 0)
-            latest = max(latest, reader.read(chunk, into: &stack))
+            all[chunk.thread] = max(reader.read(chunk, into: &stack), chunk.opened.ticks)
         }
-        return Ticks(latest)
+        return all
     }()
+    private lazy var latest = latestOfThread.values.max() ?? 0
+
+    /// The end of the process, as far as it is known.
+    package var ticks: Ticks { Ticks(max(trace.ends.process.raw, latest)) }
 
     package init(_ trace: TraceFile) { self.trace = trace }
+
+    /// When calls end that the thread leaves open.
+    func end(of thread: UInt32) -> CallEnds.End { CallEnds.End(trace.ends, of: thread, after: latestOfThread[thread] ?? 0, latest: latest) }
 }
 
 /// Finds the ends of one thread's calls; its chunks must store all their open frames.
 final class CallEnds {
     /// Its row is as in `EndSink`.
     typealias Key = FrameKey
-    struct End {
+    struct End: Sendable {
         var time: UInt64
         var how: Ending
+
+        init(time: UInt64, how: Ending) {
+            self.time = time
+            self.how = how
+        }
+
+        /// The end of calls that the thread leaves open after an event at `last`. `latest`: the latest event of all threads.
+        init(_ ends: ThreadEnds, of thread: UInt32, after last: UInt64, latest: UInt64) {
+            let end = ends.end(of: thread, after: last, latest: latest)
+            self.init(time: end.time, how: end.isOwn ? .unwound : .open)
+        }
     }
 
     private var reader: ChunkReader

@@ -37,7 +37,7 @@ struct FrameKey: Hashable {
     var row: UInt32
 }
 
-package enum Ending: UInt8 {
+package enum Ending: UInt8, Sendable {
     case returned
     /// Left without returning: exception, longjmp, thread exit.
     case unwound

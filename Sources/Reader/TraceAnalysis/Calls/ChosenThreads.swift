@@ -7,7 +7,7 @@ extension TraceFile {
     package func only(_ pattern: ThreadPattern) -> TraceFile {
         var copy = self
         copy.chosen = pattern
-        copy.lastSample = TraceEnd(self).ticks
+        copy.ends = ends.lasting(until: TraceEnd(self).ticks)
         copy.chunksOfThread = []
         for chunks in chunksOfThread {
             let isShown = chunks.last.map { copy.shows(tid: $0.tid, name: threadName($0.thread)) } ?? false

@@ -61,7 +61,8 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     private var reader: ChunkReader
     private(set) var stack: CallStack<Sink>
     private(set) var latest: UInt64 = 0
-    /// Latest event, calls and open frames, by thread index.
+    /// Ends by `ThreadEnds`, latest events (or the end of calls that the thread left open), calls and open frames, by thread index.
+    private(set) var endOfThread: [UInt32: UInt64] = [:]
     private(set) var latestOfThread: [UInt32: UInt64] = [:]
     private(set) var calls: [UInt32: UInt64] = [:]
     private(set) var openFrames: [UInt32: Int] = [:]
@@ -130,6 +131,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
             latestOfThread = max(latestOfThread, reader.read(chunk, into: &stack))
             previous = chunk
         }
+        if unit.isLast, let opened = previous?.opened.ticks { latestOfThread = max(latestOfThread, opened) }
         latest = max(latest, latestOfThread)
         self.latestOfThread[thread] = max(self.latestOfThread[thread] ?? 0, latestOfThread)
         calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
@@ -151,23 +153,26 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         }
     }
 
-    /// The latest event, or what the file says of its end.
-    var end: Ticks { Ticks(max(latest, trace.lastSample.raw)) }
+    /// The end of the process, or its latest event.
+    var end: Ticks { Ticks(max(latest, trace.ends.process.raw)) }
 
-    /// Calls that had not returned run until their thread ended or the trace does.
+    /// Calls that had not returned last until their thread ended, or the process.
     /// - Parameter others: threads that are not shown, on which they may have returned
     private func closeOpenFrames(_ others: StreamWorker?) {
         if let others { stack.sink.addMigratedCalls(of: others.stack.sink) }
-        let end = end, migrated = stack.sink.migratedCalls
+        let ends = Dictionary(
+            uniqueKeysWithValues: latestOfThread.map { ($0, CallEnds.End(trace.ends, of: $0, after: $1, latest: latest)) })
+        endOfThread = ends.mapValues(\.time)
+        let migrated = stack.sink.migratedCalls
         for (thread, frames, bound) in openAtEnd {
+            guard let end = ends[thread] else { continue }
             let own = frames.filter { !migrated.contains($0) }
             openFrames[thread] = own.count
-            let ended = trace.metadata.threads[thread]?.ended
-            if !own.isEmpty { latestOfThread[thread] = min(ended ?? end, end).raw }
+            if !own.isEmpty { latestOfThread[thread] = end.time }
             stack.sink.begin(thread: thread)
             stack.resume(bound)
             stack.restore(own)
-            stack.closeAll(at: min(ended ?? end, end).raw, ended == nil ? .open : .unwound)
+            stack.closeAll(at: end.time, end.how)
         }
         openAtEnd = []
     }

@@ -43,12 +43,17 @@ package struct ThreadSpans: Sendable {
 
     subscript(_ thread: UInt32) -> ThreadSpan? { spans[thread] }
 
-    /// - Parameter latest: of each thread its last event, or where a call that it did not return from ends
-    mutating func settle(end: UInt64, latest: [UInt32: UInt64]) {
-        for thread in spans.keys { spans[thread] = settled(thread, end: end, latest: latest[thread] ?? 0) }
+    /// Sets the ends after a reading of all threads.
+    mutating func settle<Sink: StreamSink & ~Copyable>(_ all: StreamWorker<Sink>) {
+        for thread in spans.keys {
+            spans[thread] = settled(thread, end: all.endOfThread[thread] ?? all.end.raw, latest: all.latestOfThread[thread] ?? 0)
+        }
     }
 
     /// One thread's, when it has been read.
+    /// - Parameters:
+    ///   - end: when the thread ended
+    ///   - latest: its last event, or where a call that it did not return from ends
     func settled(_ thread: UInt32, end: UInt64, latest: UInt64) -> ThreadSpan? {
         guard var span = spans[thread] else { return nil }
         span.end = min(span.end, end)
@@ -59,18 +64,18 @@ package struct ThreadSpans: Sendable {
 
     /// The main thread: main, from its call to its return. Of a process that has none, because it was forked, from its birth.
     ///
-    /// Other threads: neither their start nor their end is in the file. Before its first recorded call a thread has hardly waited for
-    /// anything, so it began at least as long ago as it had used the CPU; what it does after its last one is not counted.
+    /// Other threads: their start is not in the file. Before its first recorded call a thread has hardly waited for anything, so it began
+    /// at least as long ago as it had used the CPU; what it does after its last one is not counted.
     private static func span(_ trace: TraceFile, _ thread: UInt32, isMain: Bool) -> ThreadSpan {
         let life = trace.metadata.threads[thread]
         if isMain {
             let phases = trace.metadata.start.phases
             let main = phases.first { $0.kind == .main }?.usage.ticks ?? trace.firstTicks
-            let returned = phases.first { $0.kind == .mainReturned }?.usage.ticks ?? life?.ended
+            let returned = phases.first { $0.kind == .mainReturned }?.usage.ticks
             return ThreadSpan(begin: main.raw, end: returned?.raw ?? .max)
         }
         let first = life?.started ?? trace.firstTicks
         let before = trace.timeScale.ticks(life?.cpuTime ?? Nanoseconds(0))
-        return ThreadSpan(begin: max(first.raw &- min(before, first.raw), trace.firstTicks.raw), end: life?.ended?.raw ?? .max)
+        return ThreadSpan(begin: max(first.raw &- min(before, first.raw), trace.firstTicks.raw), end: .max)
     }
 }

@@ -10,15 +10,18 @@ package final class ExportSource: Sendable {
     let index: Int
     /// Numbers of all threads of the export: this source's begin here.
     let firstThread: Int
-    /// Until when calls ran that are still open.
+    /// The end of the process, and the ends of calls that are still open, by thread index.
     let end: Ticks
+    fileprivate let endOfThread: [UInt32: CallEnds.End]
 
     private init(_ trace: TraceFile, index: Int, firstThread: Int) {
         self.trace = trace
         self.index = index
         self.firstThread = firstThread
         table = FunctionNames(trace.metadata)
-        end = TraceEnd(trace).ticks
+        let end = TraceEnd(trace)
+        self.end = end.ticks
+        endOfThread = Dictionary(uniqueKeysWithValues: trace.threads.map { ($0.index, end.end(of: $0.index)) })
     }
 
     package static func sources(_ traces: [TraceFile]) -> [ExportSource] {
@@ -76,10 +79,7 @@ package struct ExportThread: Sendable {
     var isMain: Bool { tid == source.pid }
 
     /// The moment that ends frames which are open after the last chunk, and how.
-    var atEnd: (time: UInt64, how: Ending) {
-        let ended = source.trace.metadata.threads[index]?.ended
-        return (min(ended ?? source.end, source.end).raw, ended == nil ? .open : .unwound)
-    }
+    var atEnd: CallEnds.End { source.endOfThread[index] ?? CallEnds.End(time: source.end.raw, how: .open) }
 
     /// For people: category, name, and what else is known.
     func text(of moment: TimelineMoment) -> (category: String, name: String, details: [(String, String)]) {

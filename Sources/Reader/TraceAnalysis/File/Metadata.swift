@@ -67,10 +67,14 @@ package struct Metadata: Sendable, RecordReader {
     package private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
     /// Functions of which no call is recorded from a moment on, by id: there were very many, and they are short.
     package private(set) var suppressed: [UInt32: Ticks] = [:]
+    /// When the kernel saw threads end, by thread id: CLOCK_MONOTONIC, in no order.
+    private(set) var taskEnds: [UInt32: [UInt64]] = [:]
+    /// Programs that the process executed, in the order of time, and CLOCK_MONOTONIC then.
+    private(set) var executions: [(at: UInt64, program: String)] = []
     package internal(set) var damagedRecords = 0
     package private(set) var unknownRecords = 0
 
-    static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000, mostClockSamples = 100_000
+    static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000, mostClockSamples = 100_000, mostExecutions = 1000
 
     init(_ file: InputFile, _ chunks: [Chunk]) {
         readRecords(of: file, chunks)
@@ -178,10 +182,20 @@ package struct Metadata: Sendable, RecordReader {
         case TRACE_RECORD_KERNEL:
             let kernel = try body(trace_kernel_record.self, buffer, offset, byteCount)
             self.kernel = KernelGrant(kernel)
+        case TRACE_RECORD_TASK:
+            if let task = try? body(trace_task_record.self, buffer, offset, byteCount) { add(task, Int(record.key), buffer, offset) }
         case TRACE_RECORD_REPLACED: break
         case _ where KernelRecords.kinds.contains(Int(record.type)): break
         default: try readStart(record, buffer, offset, byteCount)
         }
+    }
+
+    /// `KernelRecords` reads these, too, and says what is wrong with them.
+    private mutating func add(_ task: trace_task_record, _ key: Int, _ buffer: borrowing ByteBuffer, _ offset: Int) {
+        if key == TRACE_TASK_ENDED { taskEnds[task.tid, default: []].append(task.ns) }
+        guard key == TRACE_TASK_EXECUTED, executions.count < Self.mostExecutions else { return }
+        let name = buffer.bytes(at: offset + MemoryLayout<trace_task_record>.offset(of: \.name)!, byteCount: 16).prefix { $0 != 0 }
+        executions.append((task.ns, text(Array(name))))
     }
 
     private mutating func readStart(

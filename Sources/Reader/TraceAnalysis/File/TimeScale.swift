@@ -56,6 +56,15 @@ package struct TimeScale: Sendable {
     /// How many ticks so long is.
     package func ticks(_ time: Nanoseconds) -> UInt64 { UInt64(exactly: (Double(time.count) / nanosecondsPerTick).rounded()) ?? .max }
 
+    /// A moment of CLOCK_MONOTONIC on the recording clock.
+    func ticks(monotonic: UInt64, since first: trace_clock_sample) -> UInt64 {
+        let isLater = monotonic >= first.monotonic_ns
+        let length = ticks(Nanoseconds(isLater ? monotonic - first.monotonic_ns : first.monotonic_ns - monotonic))
+        if !isLater { return first.ticks - min(length, first.ticks) }
+        let (moment, isBeyond) = first.ticks.addingReportingOverflow(length)
+        return isBeyond ? .max : moment
+    }
+
     /// As above for a signed length: self time can be negative in a damaged file.
     package func signedNanoseconds(_ tickCount: Int64) -> Int64 {
         let magnitude = Int64(clamping: nanoseconds(tickCount.magnitude).count)

@@ -19,9 +19,10 @@ package struct TraceFile: Sendable {
     /// Offset of the chunks' end when the file was walked; it may have grown since.
     let chunksEnd: UInt64
     let threadNames: [UInt32: String]
-    /// When the file says that recording was over: it was stopped, or else the latest sample of the clock; if threads were chosen, when it
-    /// ended.
-    var lastSample: Ticks
+    /// When the calls end that threads leave open.
+    package internal(set) var ends: ThreadEnds
+    /// nil: the trace does not say, and the process is not alive.
+    package let processEnd: ProcessEnd?
     package let chunkCount: Int
     /// In the order in which they were written.
     let metadataChunks: [Chunk]
@@ -58,11 +59,14 @@ package struct TraceFile: Sendable {
         if let correction = scale.correction { metadata.stretch(correction) }
         self.metadata = metadata
         timeScale = scale
-        lastSample = Ticks(scale.even(max(header.stopped_ticks == 0 ? header.last.ticks : header.stopped_ticks, header.first.ticks)))
         threadNames = walk.threadNames.mapValues { $0.name }
         chunksOfThread = Dictionary(grouping: walk.chunks.lazy.filter { !$0.isMetadata }, by: { $0.thread })
             .sorted { $0.key < $1.key }.map { Self.inOrder($0.value).map { $0.even(scale) } }
         chunkCount = chunksOfThread.reduce(metadataChunks.count) { $0 + $1.count }
+        let mayRun = header.state == UInt32(TRACE_RECORDING) && header.ended_ns == 0 && header.exit_status == 0
+        let now = mayRun ? LivingProcess.now(header, file) : nil
+        ends = ThreadEnds(header, metadata, chunksOfThread, scale, now: now)
+        processEnd = ProcessEnd(header, metadata, isRunning: now != nil)
         warnings = Self.warnings(header, walk, metadata, timeScale, byteCount: byteCount)
     }
 
@@ -150,13 +154,7 @@ package struct TraceFile: Sendable {
     package var firstTicks: Ticks { Ticks(header.first.ticks) }
     package var metadataChunkCount: Int { metadataChunks.count }
     /// A moment of CLOCK_MONOTONIC on the recording clock.
-    func ticks(monotonic: UInt64) -> Ticks {
-        let first = header.first, isLater = monotonic >= first.monotonic_ns
-        let length = timeScale.ticks(Nanoseconds(isLater ? monotonic - first.monotonic_ns : first.monotonic_ns - monotonic))
-        if !isLater { return Ticks(first.ticks - min(length, first.ticks)) }
-        let (moment, isBeyond) = first.ticks.addingReportingOverflow(length)
-        return Ticks(isBeyond ? .max : moment)
-    }
+    func ticks(monotonic: UInt64) -> Ticks { Ticks(timeScale.ticks(monotonic: monotonic, since: header.first)) }
     package var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
     /// It says which functions were called, and has no calls.
     package var hasCountsAlone: Bool { header.mode == UInt32(TRACE_MODE_COUNTS) }

@@ -29,6 +29,12 @@ final class InputFile: Sendable {
         return UInt64(status.st_size)
     }
 
+    /// nil unknown.
+    var inode: UInt64? {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
     /// On the disk at this moment.
     var allocatedByteCount: UInt64 {
         var status = stat()

@@ -46,7 +46,7 @@ extension TraceFile {
 
     /// Calls `body` with the lines of one thread until it returns false.
     /// - Parameters:
-    ///   - end: until when calls that are still open ran
+    ///   - end: when calls end that are still open
     ///   - window: lines to keep back at most
     ///   - deepest: how many levels of the tree, 0 all
     ///   - limit: at most this many lines will be asked for, 0 any number
@@ -55,10 +55,7 @@ extension TraceFile {
         _ table: FunctionNames, _ body: @escaping (ReplayLine) throws -> Bool
     ) throws {
         guard let chunks = chunksOfThread.first(where: { $0.first?.thread == thread }) else { return }
-        let ended = metadata.threads[thread]?.ended
-        let atEnd = {
-            CallEnds.End(time: min(ended ?? end.ticks, end.ticks).raw, how: ended == nil ? .open : .unwound)
-        }
+        let atEnd = { end.end(of: thread) }
         var pass: ReplayPass
         if chunks.contains(where: { $0.isCut }) {
             pass = run(ReplayPass(table, deepest: deepest, window: window, body: nil), chunks, atEnd) { stack in

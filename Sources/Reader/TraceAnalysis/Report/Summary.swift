@@ -128,7 +128,7 @@ package struct Summary: Sendable {
         let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in Accumulator(table, spans) }
         end = all.end
         duration = trace.timeScale.nanoseconds(from: trace.firstTicks, to: end)
-        spans.settle(end: end.raw, latest: all.latestOfThread)
+        spans.settle(all)
         summarize(trace, all, spans)
         if own.count > 0 { ownCodes = [.ownCode(of: basename(trace.program), own)] }
         functions = all.withSink(rows)

@@ -87,16 +87,17 @@ package struct CallTimeline {
             }
             if unit.isLast {
                 isRead = true
+                if let opened = previous?.opened.ticks { latest = max(latest, opened) }
             } else {
                 stack.advance(to: unit.end)
                 stack.abandon()
             }
         }
-        let ended = trace.metadata.threads[thread]?.ended?.raw
-        let isOpen = stack.frames.count > 0
-        stack.closeAll(at: min(ended ?? end, end), ended == nil ? .open : .unwound)
+        let last = CallEnds.End(trace.ends, of: thread, after: latest, latest: end), isOpen = stack.frames.count > 0
+        stack.closeAll(at: min(last.time, end), last.how)
         // The end of a thread that is not read to its end is beyond the window.
-        let span = spans.settled(thread, end: end, latest: isRead ? (isOpen ? min(ended ?? end, end) : latest) : end)
+        let ended = isRead ? min(last.time, end) : end
+        let span = spans.settled(thread, end: ended, latest: isRead && !isOpen ? latest : ended)
         if let span { stack.sink.finishOwnCode(at: span.end) }
         life = span.map { span in
             let from = min(max(span.begin, origin), end)

@@ -139,7 +139,7 @@ extension CallTree {
             PathSums(table, spans, files, mostPaths: mostPaths, keptPaths: keptPaths)
         }
         let end = all.end, calls = all.calls
-        spans.settle(end: end.raw, latest: all.latestOfThread)
+        spans.settle(all)
         self = all.withSink {
             $0.finish()
             return CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale)
