@@ -103,14 +103,14 @@ package struct ViewPage: Sendable {
         shown = isWhole ? nil : low..<max(to, low + 1)
         let run = RunSummary(files, path: first.path, window: window)
         rows = run.summary.functions + run.summary.ownCodes
+        let phrases = Losses(files)
         facts = [
             isRun ? counted(Set(files.map { $0.header.pid }).count, "process", "processes") : "pid \(first.header.pid)",
             first.startedAt, window?.text ?? readable(Nanoseconds(duration)), counted(tree.calls, "call"), counted(threadCount, "thread"),
+            isRun || !phrases.state.isEmpty ? nil : tree.processes[0].endText,
         ].compactMap { $0 }.joined(separator: ", ")
         executable = first.metadata.modules.min { $0.key < $1.key }?.value.name ?? ""
-        let phrases = Losses(files)
-        // A program that became another by exec has a trace without an end.
-        let unfinished = run.processes.count { $0.isUnfinished }
+        let unfinished = run.processes.count { $0.mayGoOn }
         let ends = unfinished > 0 ? ["\(counted(unfinished, "process", "processes")) not finished"] : []
         losses =
             phrases.lost + (isRun ? ends : phrases.state)

@@ -12,10 +12,11 @@ package enum ProcessEnd: Equatable, Sendable {
     /// nil: not known.
     init?(_ header: trace_file_header, _ metadata: Metadata, isRunning: Bool) {
         let status = Int32(truncatingIfNeeded: header.exit_status)
-        if header.exit_status & UInt64(TRACE_EXIT_KNOWN) != 0 {
-            self = header.exit_status & UInt64(TRACE_EXIT_SIGNAL) != 0 ? .killed(signal: status &- 128) : .exited(status: status)
-        } else if let execution = metadata.executions.last(where: { $0.at > header.first.monotonic_ns }) {
+        // The status of its process is then that of the other program.
+        if let execution = metadata.executions.last(where: { $0.at > header.first.monotonic_ns }) {
             self = .executed(execution.program)
+        } else if header.exit_status & UInt64(TRACE_EXIT_KNOWN) != 0 {
+            self = header.exit_status & UInt64(TRACE_EXIT_SIGNAL) != 0 ? .killed(signal: status &- 128) : .exited(status: status)
         } else if isRunning {
             self = .running
         } else {

@@ -41,7 +41,7 @@ package struct Losses {
         add(sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByTime } }, "call", "calls", "filtered by time", to: &filtered)
         add(sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByDepth } }, "call", "calls", "filtered by depth", to: &filtered)
         add(sum { UInt64($0.metadata.suppressed.count) }, "short function", "short functions", "suppressed after many calls", to: &filtered)
-        let unfinished = traces.filter { [TRACE_RECORDING, TRACE_STOPPED].contains(Int($0.header.state)) }.map { $0.stateText }
+        let unfinished = traces.filter { $0.mayGoOn }.map { $0.stateText }
         for text in Set(unfinished).sorted() {
             let count = unfinished.count { $0 == text }
             state.append(traces.count == 1 ? text : "\(counted(UInt64(count), "trace")) \(text)")

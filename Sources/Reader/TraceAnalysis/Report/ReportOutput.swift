@@ -75,14 +75,32 @@ extension RunProcess: Record {
         Member("filtered", "by time and by depth, while recording", \.filtered)
         Member("dropped", "calls that could not be written", \.dropped)
         Member("in_calls_ns", "time in recorded calls, of all threads", \.inCalls).column("in calls") { column(readable($0.inCalls)) }
-        Member("duration_ns", "from its first recorded moment to its last", \.duration).column("time") { column(readable($0.duration)) }
+        Member("duration_ns", "from its first recorded moment to its end", \.duration).column("time") { column(readable($0.duration)) }
         Member(
             "status", "as a shell reports it: exit status, or 128 + signal; null when nobody saw it who could write it down", \.exitStatus
         )
         .column("status") { $0.exitStatus.map { String($0) } ?? ($0.isUnfinished ? "-" : "?") }
+        Member("ended", "executed: it became another program, without a trace; running: it is alive; null: unknown", \.endKind)
+        Member("signal", "that killed it; null if none did", \.signal)
         Member("is_finished", "the trace was closed") { !$0.isUnfinished }
         Member("images", "the programs that the process was, one after the other", \.images)
     }
+}
+
+extension RunProcess {
+    private enum EndKind: String, JSONChoice { case exited, killed, executed, running }
+
+    private var endKind: EndKind? {
+        switch end {
+        case .exited: .exited
+        case .killed: .killed
+        case .executed: .executed
+        case .running: .running
+        case nil: nil
+        }
+    }
+
+    private var signal: Int32? { if case .killed(let signal) = end { signal } else { nil } }
 }
 
 extension ProcessImage: Record {

@@ -25,6 +25,10 @@ package struct ProcessImage: Sendable {
     package let calledCount: Int?
     package let isUnfinished: Bool
     package let exitStatus: Int32?
+    /// nil: not known.
+    package let end: ProcessEnd?
+    /// It may have gone on after what the trace has.
+    let mayGoOn: Bool
     /// Made by fork: it began as a copy of its parent, not by exec.
     let isCopy: Bool
     package let lossText: String?
@@ -54,6 +58,8 @@ package struct ProcessImage: Sendable {
         calledCount = trace.hasCountsAlone ? trace.metadata.functions.values.count { $0.isThereByCall } : nil
         isUnfinished = trace.header.state == UInt32(TRACE_RECORDING)
         exitStatus = trace.exitStatus
+        end = trace.processEnd
+        mayGoOn = trace.header.state == UInt32(TRACE_RECORDING) && trace.mayGoOn
         isCopy = trace.isOfFork
         lossText = trace.lossText
         warnings = trace.warnings
@@ -79,7 +85,7 @@ package struct RunProcess: Sendable {
     package var dropped: UInt64 { images.reduce(0) { $0 &+ $1.dropped } }
     package var inCalls: Nanoseconds { Nanoseconds(images.reduce(0) { $0 &+ $1.inCalls.count }) }
     package var byteCount: UInt64 { images.reduce(0) { $0 &+ $1.byteCount } }
-    /// From its first recorded moment to its last one, between its images too.
+    /// From its first recorded moment to its end, between its images too.
     package var duration: Nanoseconds {
         let begun = images[0].begun, ended = images.reduce(0) { max($0, $1.ended) }
         return Nanoseconds(ended > begun ? ended - begun : 0)
@@ -87,6 +93,10 @@ package struct RunProcess: Sendable {
     /// As a shell reports it; nil when nobody saw it who could write it down.
     package var exitStatus: Int32? { images[images.count - 1].exitStatus }
     package var isUnfinished: Bool { images[images.count - 1].isUnfinished }
+    /// nil: not known.
+    package var end: ProcessEnd? { images[images.count - 1].end }
+    /// It has not ended, or nobody knows when it did.
+    package var mayGoOn: Bool { images[images.count - 1].mayGoOn }
 
     /// Parents before their children, children in the order of their beginnings.
     static func processes(of images: [ProcessImage]) -> [RunProcess] {

@@ -20,7 +20,7 @@ extension RunSummary {
             parts.append("\(counted(missing, "chunk")) \(isRing ? "overwritten" : "missing")")
         }
         if summary.overwritten > 0 { parts.append("\(counted(summary.overwritten, "chunk")) overwritten while reading") }
-        if let unfinished { parts.append(unfinished) }
+        parts += endTexts
         return parts.joined(separator: ", ")
     }
 
@@ -31,17 +31,15 @@ extension RunSummary {
             + (images > processes.count ? " (\(counted(images, "trace")))" : "")
     }
 
-    /// How many processes have not finished; of one trace its state. nil: all have.
-    private var unfinished: String? {
-        guard let only else {
-            let count = processes.count { $0.isUnfinished }
-            return count > 0 ? "\(count) not finished" : nil
+    /// How the trace ended; of several how the program that was started did, and how many processes have not finished.
+    private var endTexts: [String] {
+        if let only { return [only.endText].compactMap { $0 } }
+        var texts: [String] = []
+        if let root = processes.first, let end = root.end, end != .exited(status: 0) {
+            texts.append("\(basename(root.program)): \(end.text)")
         }
-        return switch Int(only.header.state) {
-        case TRACE_RECORDING: "not finished"
-        case TRACE_STOPPED: only.stateText
-        default: nil
-        }
+        let count = processes.count { $0.mayGoOn }
+        return texts + (count > 0 ? ["\(count) not finished"] : [])
     }
 
     /// A row for each process.

@@ -7,10 +7,25 @@ import TraceFormat
 extension TraceFile {
     package var stateText: String {
         switch Int(header.state) {
-        case TRACE_RECORDING: "still recording, or ended abruptly (killed, exec)"
+        case TRACE_RECORDING: processEnd?.text ?? "still recording, or ended abruptly (killed, exec)"
         case TRACE_FINISHED: "finished"
         case TRACE_STOPPED: "stopped: \(stopReason)"
         default: "unknown state \(header.state)"
+        }
+    }
+
+    /// How the process or its recording ended; nil: with status 0, or it finished and nobody has written down how.
+    var endText: String? {
+        if Int(header.state) == TRACE_STOPPED { return stateText }
+        guard let processEnd else { return Int(header.state) == TRACE_RECORDING ? "not finished" : nil }
+        return processEnd == .exited(status: 0) ? nil : processEnd.text
+    }
+
+    /// True if the process may have gone on after what the trace has.
+    var mayGoOn: Bool {
+        switch Int(header.state) {
+        case TRACE_RECORDING: processEnd == nil || processEnd == .running
+        default: Int(header.state) == TRACE_STOPPED
         }
     }
 

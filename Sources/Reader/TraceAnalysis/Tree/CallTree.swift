@@ -92,8 +92,8 @@ package struct CallTree: Sendable {
         package var startedAt: UInt64
         package var duration: Nanoseconds
         package var isRing: Bool
-        /// Why its end is not as it should be: "not finished", or the reason why recording stopped.
-        package var unfinished: String?
+        /// How it ended, or why recording stopped; nil where that needs no word.
+        package var endText: String?
         /// Calls made while nothing could be written, of no thread in particular.
         package var dropped: UInt64
         /// True if the trace says what recording a call cost.

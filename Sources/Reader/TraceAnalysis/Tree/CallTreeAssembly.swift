@@ -270,17 +270,11 @@ extension CallTree.Node {
 
 extension CallTree.Process {
     init(_ trace: TraceFile, end: Ticks) {
-        let unfinished: String? =
-            switch Int(trace.header.state) {
-            case TRACE_RECORDING: "not finished"
-            case TRACE_STOPPED: trace.stateText
-            default: nil
-            }
         self.init(
             path: trace.path, program: trace.program, name: trace.programName, commandLine: trace.commandLine, pid: trace.header.pid,
             parentPid: trace.header.parent_pid, startedAt: trace.header.first_realtime_ns,
             duration: trace.timeScale.nanoseconds(from: trace.firstTicks, to: end), isRing: trace.isRing,
-            unfinished: unfinished, dropped: trace.header.dropped, isCostKnown: trace.header.leaf_cost > 0,
+            endText: trace.endText, dropped: trace.header.dropped, isCostKnown: trace.header.leaf_cost > 0,
             cost: CallCost(trace),
             window: trace.windowText(until: end), reportedWindow: trace.reportedWindow(until: end))
     }

@@ -218,7 +218,7 @@ extension CallTree {
     package func title(_ process: Process) -> String {
         var parts = ["\(process.name) (pid \(process.pid))", process.window ?? readable(process.duration)]
         if process.dropped > 0 { parts.append("\(grouped(process.dropped)) calls dropped") }
-        if let unfinished = process.unfinished { parts.append(unfinished) }
+        if let end = process.endText { parts.append(end) }
         return parts.joined(separator: ", ")
     }
 }

@@ -76,15 +76,22 @@ struct Info: ParsableCommand {
         try output.lines(whole.processTree(width: output.width, style: output.style))
     }
 
+    /// "143: killed by signal 15 (SIGTERM)"
+    private func status(_ status: Int32?, _ end: ProcessEnd?) -> String? {
+        guard let status else { return nil }
+        if let end, case .killed = end { return "\(status): \(end.text)" }
+        return String(status)
+    }
+
     private func describeEnds(of whole: RunSummary, _ run: TraceRun, _ row: (String, String?) throws -> Void) throws {
         if trace.choice.process == nil {
             let isRecorded = run.files.allSatisfy { $0.header.session != 0 }
             try row(
                 "status",
-                whole.processes[0].exitStatus.map { String($0) }
+                status(whole.processes[0].exitStatus, whole.processes[0].end)
                     ?? "unknown: \(isRecorded ? "still recording, or tracer record was killed" : "recorded without tracer record")")
         }
-        let unfinished = whole.processes.count { $0.isUnfinished }
+        let unfinished = whole.processes.count { $0.mayGoOn }
         if unfinished > 0 {
             try row("not finished", "\(counted(unfinished, "process", "processes")): still recording, or ended abruptly (killed)")
         }
@@ -94,7 +101,7 @@ struct Info: ParsableCommand {
     private func describeRecording(of trace: TraceFile, _ row: (String, String?) throws -> Void) throws {
         let header = trace.header
         try row("state", trace.stateText)
-        try row("exit status", trace.exitStatus.map { String($0) })
+        try row("exit status", status(trace.exitStatus, trace.processEnd))
         try row(
             "file",
             "\(readable(byteCount: trace.usedByteCount)), format version \(header.version), \(trace.architectureText), mode \(trace.modeText)"
