@@ -162,15 +162,12 @@ class ExportTest(unittest.TestCase):
         running = sum(thread["open_frames"] for thread in info["threads"] if thread["ended_ns"] is None)
         return running, sum(other.unwound.values()) + sum(other.open.values()) - running
 
-    def assertAgree(self, found, trace, rounding=0, untimed=(), has_own_code=False):
-        """`found` is like a report; self times may differ by `rounding` nanoseconds for each call of the trace; those of
-        `untimed` are not compared."""
+    def assertAgree(self, found, trace, rounding=0, has_own_code=False):
+        """`found` is like a report; self times may differ by `rounding` nanoseconds for each call of the trace."""
         expected = self.report(trace, has_own_code)
         self.assertEqual({key: calls for key, (calls, _) in found.items()}, {key: calls for key, (calls, _) in expected.items()})
         allowed = rounding * sum(calls for calls, _ in expected.values())
         for key, (calls, time) in expected.items():
-            if key in untimed:
-                continue
             self.assertLessEqual(abs(found[key][1] - time), allowed if rounding else 0, f"{key}: {found[key][1]} instead of {time} ns")
 
 
@@ -186,16 +183,13 @@ class Independent(ExportTest):
 class Perfetto(ExportTest):
     is_installed = False
     HEALTH = "select name, value from stats where value > 0 and (severity != 'info' or name like '%error%' or name like '%drop%')"
-    # An unfinished slice lasts to the end of the trace.
     SELF = """
-        with timed as (select id, parent_id, name, category, case dur when -1 then (select end_ts from trace_bounds) - ts else dur end as length from slice),
+        with timed as (select id, parent_id, name, category, dur as length from slice),
         below as (select parent_id, sum(length) as length from timed where parent_id is not null group by parent_id)
         select name, category, count(*) as calls, sum(timed.length - ifnull(below.length, 0)) as self
         from timed left join below on below.parent_id = timed.id
         where category not in ('tracer', 'mark', 'start', 'initializer') group by name, category"""
-    # The trace that Perfetto sees lasts until the last finalizer, the report's calls until the last event: how long an
-    # unfinished call was, the two cannot say alike.
-    UNFINISHED = "select distinct name, category from slice where dur = -1 and category not in ('tracer', 'mark', 'start', 'initializer')"
+    RUNNING = "select count(*) as n from slice join args using (arg_set_id) where args.string_value like 'still running at the end'"
 
     def query(self, path, *queries):
         with open(PERFETTO) as file:
@@ -207,14 +201,14 @@ class Perfetto(ExportTest):
         return [json.loads(line) for line in ended.stdout.splitlines()]
 
     def check(self, path, trace, rounding):
-        rows, open_calls, health, unnamed, unfinished = self.query(
-            path, self.SELF, self.UNFINISHED, self.HEALTH, "select count(*) as n from slice where name is null or name = ''",
+        rows, running, health, unnamed, unfinished = self.query(
+            path, self.SELF, self.RUNNING, self.HEALTH, "select count(*) as n from slice where name is null or name = ''",
             "select count(*) as n from slice where dur = -1 and category != 'initializer'")
         self.assertEqual(health, [])
         self.assertEqual(unnamed, [{"n": 0}])
-        self.assertEqual(unfinished, [{"n": self.endings(trace)[0]}])
-        self.assertAgree({(row["name"], row["category"]): (row["calls"], row["self"]) for row in rows}, trace, rounding,
-                         untimed={(row["name"], row["category"]) for row in open_calls})
+        self.assertEqual(unfinished, [{"n": 0}])
+        self.assertEqual(running, [{"n": self.endings(trace)[0]}])
+        self.assertAgree({(row["name"], row["category"]): (row["calls"], row["self"]) for row in rows}, trace, rounding)
 
     def test_a_synthetic_trace_has_every_slice_and_every_nanosecond(self):
         self.check(self.export("perfetto", Traces.synthetic), Traces.synthetic, 0)

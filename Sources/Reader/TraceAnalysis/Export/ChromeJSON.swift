@@ -48,7 +48,6 @@ struct ChromeSink: TimelineSink, ~Copyable {
     }
 
     @inline(__always) mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd) {
-        if how == .open { return } // viewers draw it to the end, as unfinished
         open(",\n{\"ph\":\"E\",", at: self.time(time))
         if let note = how.note { argument("ended", note) }
         text.append("}")

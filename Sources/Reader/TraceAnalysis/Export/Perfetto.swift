@@ -286,7 +286,7 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     @inline(__always) mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd) {
         if _fastPath(how == .returned) {
             end(at: time)
-        } else if let note = how.note, how != .open { // a slice without an end is what Perfetto shows as unfinished
+        } else if let note = how.note {
             event(Field.sliceEnd, at: time) { $0.annotation("ended", note) }
         }
     }
