@@ -60,6 +60,14 @@ enum ThreadContexts {
             if context.pointee.state == block { body(context) }
         }
     }
+    /// `body` may remove the one that it is given.
+    static func forAll(_ body: (ThreadContext) -> Void) {
+        var next = first
+        while let context = next {
+            next = context.pointee.next
+            body(context)
+        }
+    }
     /// The next `most`, in turn.
     @inline(__always) static func forFew(_ most: Int, _ body: (ThreadContext) -> Void) {
         if turn == nil { turn = first }

@@ -92,14 +92,21 @@ struct ThreadRecorder {
     /// thread block (glibc keeps and reuses stacks), or, for a few at a time in turn, a tid that is gone.
     private static func releaseDead(besides new: ThreadRecorder) {
         ThreadContexts.forEach(block: new.state) { releaseDead($0, new) }
-        ThreadContexts.forFew(8) { context in
-            if SystemCall.call(SystemCall.tgkill, Int(Process.pid), Int(context.pointee.tid), 0) == -Failure.noProcess {
-                releaseDead(context, new)
-            }
+        ThreadContexts.forFew(8) { releaseIfDead($0, new) }
+    }
+    /// The process exits: no later thread finds those that have ended, and their open calls would last until now.
+    func releaseDead() {
+        ThreadRecorder.lock.lock()
+        ThreadContexts.forAll { ThreadRecorder.releaseIfDead($0, self) }
+        ThreadRecorder.lock.unlock()
+    }
+    private static func releaseIfDead(_ context: ThreadContext, _ other: ThreadRecorder) {
+        if SystemCall.call(SystemCall.tgkill, Int(Process.pid), Int(context.pointee.tid), 0) == -Failure.noProcess {
+            releaseDead(context, other)
         }
     }
-    @inline(never) private static func releaseDead(_ context: ThreadContext, _ new: ThreadRecorder) {
-        if context == new.context || !adoptFrames(of: context) { return }
+    @inline(never) private static func releaseDead(_ context: ThreadContext, _ other: ThreadRecorder) {
+        if context == other.context || !adoptFrames(of: context) { return }
         ThreadContexts.remove(context)
         ThreadRecords.end(context)
         closeChunk(of: context)
