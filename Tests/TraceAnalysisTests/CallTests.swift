@@ -120,12 +120,13 @@ import TraceTesting
         #expect(try loaded.lines() == ["main 1000 open", " a 960 open"])
     }
 
-    @Test func aCallOpenWhenItsThreadEndsRunsToThatMoment() throws {
-        var builder = demo([.enter(1, 0)])
+    /// ThreadEndTests has the rest.
+    @Test func aCallOpenWhenItsThreadEndsLastsUntilThen() throws {
+        var builder = demo([.enter(1, 0), .call(2, 10, 20)])
         builder.threadEnd(0, at: start + 70)
         let loaded = try Loaded(builder.bytes(end: start + 1000))
-        #expect(loaded["main"]?.total.count == 70)
-        #expect(try loaded.lines() == ["main 70 unwound"])
+        #expect(loaded["main"]?.total.count == 20)
+        #expect(try loaded.lines() == ["main 20 unwound", " a 10"])
     }
 
     @Test func anEntryWithoutExitCountsAsCallAndHasNoTime() throws {

@@ -65,7 +65,7 @@ struct TimelineTests {
     @Test func framesOfAThreadThatEndedAreUnwoundThen() throws {
         let builder = demo { builder, thread in
             builder.enter(thread, 1, at: start + 1)
-            builder.threadEnd(thread, at: start + 7)
+            builder.task(TRACE_TASK_ENDED, 4711, at: start + 7)
             builder.complete(builder.thread("other"), 2, from: start + 90, to: start + 99)
         }
         #expect(try lines(Loaded(builder.bytes()).trace)[0] == ["1 begin main", "7 end main unwound"])
