@@ -48,8 +48,8 @@ def chunk(kind, thread, sequence, body, frames=(), flags=0, opened=BASE):
     return (header + head + body).ljust(size, b"\0")
 
 
-def trace(*chunks, flags=0):
-    fields = {**dict.fromkeys(t.HEADER_FIELDS, 0), "magic": t.MAGIC, "version": 2, "header_bytes": 4096, "pid": 100, "state": 1, "flags": flags}
+def trace(*chunks, **header):
+    fields = {**dict.fromkeys(t.HEADER_FIELDS, 0), "magic": t.MAGIC, "version": 2, "header_bytes": 4096, "pid": 100, "state": 1, **header}
     records = b""
     for index, name in enumerate(NAMES, 1):
         text = name.encode().ljust((len(name) + 7) // 8 * 8, b"\0")

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""impossible.py on figures that the tool gives of a trace made here: it finds nothing, and then what is changed for the purpose."""
+import copy
+import os
+
+import build
+import decoder
+import harness
+import impossible
+import programs
+import tracefile as t
+from harness import Failed, Skipped
+
+
+def nested():
+    """outer from 10 to 100, in it inner twice; then a thread of one call, outer."""
+    first = [decoder.call(t.ENTER, 1, 10), decoder.complete(2, 20, 5), decoder.complete(2, 30, 7), decoder.call(t.EXIT, 1, 100)]
+    end = {"last_ticks": decoder.BASE + 1000, "last_monotonic_ns": decoder.BASE + 1000}
+    return decoder.trace(decoder.chunk(1, 0, 0, decoder.events(*first)), decoder.chunk(1, 1, 0, decoder.events(decoder.complete(1, 300, 50))),
+                         clock=3, first_ticks=decoder.BASE, first_monotonic_ns=decoder.BASE, **end)
+
+
+def row(figures, name):
+    return next(row for row in figures.report["functions"] if row["name"] == name)
+
+
+def node(figures, name):
+    return next(node for node, found, _ in impossible.nodes(figures) if found == name)
+
+
+def call(figures, name):
+    return next(row for row in figures.rows if row["function"] == name)
+
+
+# Rule → changes, each of which breaks it.
+PLANTED = {
+    "self_below_zero": [lambda f: row(f, "outer").update(self_ns=-41_000_000_000), lambda f: node(f, "inner").update(self_ns=-40),
+                        lambda f: call(f, "inner").update(self_ns="-40")],
+    "self_above_total": [lambda f: row(f, "inner").update(self_ns=500), lambda f: node(f, "outer").update(self_ns=500)],
+    "longest_above_total": [lambda f: row(f, "inner").update(max_ns=900), lambda f: node(f, "inner").update(max_ns=900)],
+    "longer_than_the_process": [lambda f: f.report.update(duration_ns=50)],
+    "thread_longer_than_the_process": [lambda f: f.tree["processes"][0].update(duration_ns=20),
+                                       lambda f: f.report["threads"][0].update(span_ns=8_000_000_000, own_ns=0)],
+    "own_code_above_thread": [lambda f: f.report["threads"][0].update(own_ns=2000)],
+    "children_above_caller": [lambda f: node(f, "inner").update(total_ns=900)],
+    "counts_differ": [lambda f: row(f, "inner").update(calls=3), lambda f: f.tree["roots"][0].update(calls=9), lambda f: f.rows.pop(),
+                      lambda f: f.report["processes"][0].update(calls=0)],
+    "sums_differ": [lambda f: node(f, "inner").update(self_ns=1), lambda f: row(f, "inner").update(self_ns=11)],
+    "outside_its_caller": [lambda f: call(f, "inner").update(start_ns="200"), lambda f: call(f, "inner").update(start_ns="5"),
+                           lambda f: call(f, "outer").update(duration_ns="12")],
+    "after_the_end": [lambda f: call(f, "outer").update(duration_ns="54000")],
+}
+
+
+class Planted:
+    def __init__(self, rule):
+        self.rule, self.name = rule, "contradictions.planted." + rule
+
+    def run(self, settings):
+        if not os.path.exists(settings.tool):
+            raise Skipped("no tool")
+        directory = harness.Directory("contradictions", settings.keep)
+        try:
+            path = os.path.join(directory.traces, "x.trace")
+            with open(path, "wb") as file:
+                file.write(nested())
+            figures = impossible.read(settings.tool, path, harness.passed_on(os.environ))
+            if found := impossible.contradictions(figures):
+                raise Failed(f"the tool contradicts itself: {found}")
+            for number, change in enumerate(PLANTED[self.rule]):
+                changed = copy.deepcopy(figures)
+                change(changed)
+                if self.rule not in {rule for rule, _ in impossible.contradictions(changed)}:
+                    raise Failed(f"change {number} is not found")
+        finally:
+            directory.done()
+
+
+class List:
+    """Each row of contradictions.txt is of some test, names rules, and has a reason; a row of another test excuses nothing."""
+    name = "contradictions.the_list_is_in_order"
+
+    def run(self, settings):
+        names = {os.path.splitext(name)[0] for folder in (build.SUBJECTS, build.HERE) for name in os.listdir(folder)}
+        names |= {"program-" + test.name for test in programs.tests()}
+        for pattern, rules, reason in impossible.listed():
+            if not any(name.startswith(pattern.rstrip("*")) for name in names):
+                raise Failed(f"{pattern}: no such test")
+            if not reason or set(rules) - set(impossible.RULES):
+                raise Failed(f"{pattern}: {rules}, {reason!r}")
+        if impossible.known("coroutines.gcc") != set(impossible.GROUPS["nesting"]) or impossible.known("threads.at_once"):
+            raise Failed("the list is misread")
+
+
+def tests():
+    return [Planted(rule) for rule in impossible.RULES] + [List()]
