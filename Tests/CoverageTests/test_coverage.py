@@ -248,6 +248,16 @@ class Unknown(unittest.TestCase):
         self.assertGreater(names["malloc"]["calls"], 0)
         self.assertFalse([one for one in account["unknown"] if "a plan that differs" in one["reason"]], account["unknown"])
 
+    def test_of_several_names_one_is_shown(self):
+        pathlib.Path(self.folder, "names.c").write_text(
+            "#include <inttypes.h>\n#include <stdlib.h>\nint main(int n, char **words) "
+            "{ return strtol(words[0], 0, 10) + strtoimax(words[0], 0, 10) + strtoll(words[0], 0, 10); }\n")
+        run("gcc", "-O0", "names.c", "-o", "names", folder=self.folder)
+        record("names.trace", "names", folder=self.folder)
+        for _ in range(5):  # as often as it may come out otherwise
+            functions = [f["name"] for f in coverage("names.trace", folder=self.folder)["functions"] if f["name"].startswith("strto")]
+            self.assertEqual(functions, ["strtoimax"])
+
     def test_table_of_what_goes_by_slots(self):
         def names(text):
             return set(re.findall(r'"(\w+)"', text))

@@ -100,8 +100,8 @@ def every_reader_takes_a_run(test):
         expect("--process" not in test.tool(reader, name, "--process", "cat").stderr, f"{reader} of one process")
         expect("; there is cat: tracer info " in test.tool(reader, name, "--process", "cta", status=1).stderr, f"{reader} suggests a process")
     expect(0 < test.json("report", name, "--thread", "main")["calls"] <= calls, "calls of main threads")
-    test.tool("view", name, "--thread", "main", "--process", "cat", "-o", path("cat.html"))
-    test.tool("export", name, "--thread", "main", "--process", "cat", "--format", "perfetto", "-o", path("cat.perfetto"))
+    test.tool("view", name, "--thread", "main", "--process", "cat", "-o", test.path("cat.html"))
+    test.tool("export", name, "--thread", "main", "--process", "cat", "--format", "perfetto", "-o", test.path("cat.perfetto"))
     test.tool("diff", name, name, "--thread", "main", "--process", "cat")
     expect("no thread \"nobody\" in " in test.tool("samples", name, "--thread", "nobody", status=1).stderr, "a thread that is not there")
     # The newest of the directory, and the directory itself.

@@ -89,7 +89,7 @@ package struct FunctionUse: Sendable {
             if isCalled { sums.isCalled = true }
             if metadata.suppressed[function.id] != nil || hasGaps && count > 0 || isCalled && count == 0 { sums.isLeast = true }
             if hasGaps && !function.isThereByCall && count == 0 { sums.mayBeMissed = true }
-            if !function.rawName.isEmpty && !function.rawName.hasPrefix("0x") { sums.symbol = function.rawName }
+            if !function.rawName.isEmpty && !function.rawName.hasPrefix("0x") { sums.add(symbol: function.rawName) }
             tallies[key]!.functions[function.address &- module.loadBias] = sums
         }
     }

@@ -26,9 +26,15 @@ struct FunctionTally {
     var isLeast = false
     /// A trace has none of its calls, and may lack some.
     var mayBeMissed = false
-    var symbol: String?
+    private(set) var symbol: String?
 
     var hasCalls: Bool { calls > 0 || isCalled }
+
+    /// Keeps one of the names by which it was called, whichever comes first: rather one without underscores, which are a library's own.
+    mutating func add(symbol: String) {
+        func rank(_ name: String) -> (Int, String) { (name.hasPrefix("_") ? 1 : 0, name) }
+        self.symbol = self.symbol.map { rank($0) < rank(symbol) ? $0 : symbol } ?? symbol
+    }
 }
 
 struct ModuleTally {

@@ -239,15 +239,16 @@ extension CallTreeAssembly {
     }
 
     private mutating func functionNumbers(_ table: FunctionNames, _ sums: borrowing PathSums) -> [Int] {
-        var numbers = [-1]
-        for row in table.rows { numbers.append(number(Function(row))) }
-        for unknownFunction in sums.unknownFunctions {
-            var function = Function(FunctionNames.unknown(unknownFunction))
-            if sums.loading != 0, let path = sums.files.path(of: unknownFunction) {
+        let unknown = sums.unknownFunctions
+        var numbers = [-1] + table.rows.map { number(Function($0)) } + unknown.map { _ in -1 }
+        // Readers meet them in any order; the tree is the same each time.
+        for index in unknown.indices.sorted(by: { unknown[$0] < unknown[$1] }) {
+            var function = Function(FunctionNames.unknown(unknown[index]))
+            if sums.loading != 0, let path = sums.files.path(of: unknown[index]) {
                 function = Function(table.rows[Int(sums.loading) - 1])
                 function.name = LoadedFiles.name(function.name, path)
             }
-            numbers.append(number(function))
+            numbers[table.rowCount + index] = number(function)
         }
         return numbers
     }
