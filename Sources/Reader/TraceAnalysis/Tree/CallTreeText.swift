@@ -203,7 +203,9 @@ extension CallTree {
     package func title(_ root: Root) -> String {
         let thread =
             root.tid.map { "thread \($0)\(root.name.isEmpty ? "" : " " + root.name)" } ?? counted(UInt64(root.threadCount), "thread")
-        let whole = nodes[root.node].total, own = ownCode(below: root.node).map { nodes[$0].total } ?? 0
+        let whole = nodes[root.node].total
+        // Each of several programs has its own.
+        let own = children(of: root.node).reduce(UInt64(0)) { $0 &+ (functions[nodes[$1].function].isOwnCode ? nodes[$1].total : 0) }
         let inCalls = readable(Nanoseconds(whole &- min(own, whole)))
         var parts = [
             thread, counted(root.calls, "call"), own > 0 ? "in calls \(inCalls) of \(readable(Nanoseconds(whole)))" : "\(inCalls) in calls",
