@@ -9,6 +9,21 @@ struct Tracer: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tracer",
         abstract: "Records the calls of a program with exact times, and reads the traces.",
+        discussion: """
+            Without options tracer record records calls between a program and its libraries, and between libraries; with \
+            --functions '*' also every function of the program. A command that reads a trace takes the newest one in this \
+            directory when none is named.
+
+            EXAMPLES
+              tracer record -- ./app                # leaves a trace in this directory
+              tracer report                         # which functions, how often, how long
+              tracer callers malloc                 # who calls it
+              tracer waits                          # who waits for whom
+              tracer view                           # flame graph and timeline, as a page
+              tracer startup -- ./app               # why the start is slow
+              tracer launch --vs ./old -- ./app     # what got slower between two builds
+              tracer diff before.trace after.trace  # the same between two traces
+            """,
         version: "tracer \(TRACER_VERSION) (\(sourceCommit))",
         subcommands: [Schema.self], // not shown
         groupedSubcommands: [
@@ -42,9 +57,23 @@ struct Tracer: ParsableCommand {
     private static var commandLineWithoutCommand: [String]? {
         let words = Array(CommandLine.arguments.dropFirst())
         guard let first = words.first, !commandNames.contains(first),
-            words.allSatisfy({ !$0.hasPrefix("-") && ($0.hasSuffix(".trace") || $0.contains("/")) && access($0, F_OK) == 0 })
+            words.allSatisfy({
+                !$0.hasPrefix("-") && ($0.hasSuffix(".trace") || $0.contains("/")) && access($0, F_OK) == 0 && !isProgram($0)
+            })
         else { return nil }
         return words
+    }
+
+    /// The file can be executed and is not called a trace: where files have no modes, all can be.
+    static func isProgram(_ path: String) -> Bool {
+        var info = stat()
+        return !path.hasSuffix(".trace") && stat(path, &info) == 0 && info.st_mode & S_IFMT == S_IFREG && access(path, X_OK) == 0
+    }
+
+    /// What is said of a first word that is neither a command nor an option; nil when it is one.
+    private static var complaintOfNoCommand: String? {
+        guard let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-"), !commandNames.contains(word) else { return nil }
+        return "no command \"\(word)\"; tracer --help lists them, and tracer record -- PROGRAM records a program"
     }
 
     /// ArgumentParser's account of a usage error, which is the error, help for the option, a usage text and where there is more.
@@ -71,6 +100,10 @@ struct Tracer: ParsableCommand {
             complain(
                 "\(words[0]) is a trace, not a command: tracer \(words.count == 2 ? "diff" : "report") \(words.map(shellWord).joined(separator: " "))"
             )
+            Glibc.exit(2)
+        }
+        if let complaint = complaintOfNoCommand {
+            complain(complaint)
             Glibc.exit(2)
         }
         do {

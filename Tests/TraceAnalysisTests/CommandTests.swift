@@ -244,6 +244,16 @@ struct CommandTests {
         }
     }
 
+    @Test func aWordThatIsNoCommandIsNotTakenForATrace() throws {
+        for words in [["git", "status"], ["/bin/true"], [""]] {
+            let ended = try run(words)
+            #expect(
+                ended.isRefusal(2, "no command \"\(words[0])\"; tracer --help lists them, and tracer record -- PROGRAM records a program"),
+                "\(ended)")
+        }
+        #expect(try run("startup", "/bin/true").isRefusal(2, "/bin/true is a program, not a trace: tracer startup -- /bin/true"))
+    }
+
     @Test func aTraceWithoutACommandIsToldWhichCommandReadsIt() throws {
         #expect(try run(good.path).errors == "tracer: \(good.path) is a trace, not a command: tracer report \(good.path)\n")
         let two = try run(good.path, good.path)
@@ -277,9 +287,9 @@ struct CommandTests {
         let help = try run("--help").output
         let groups = help.split(separator: "\n").filter { $0.hasSuffix("SUBCOMMANDS:") }
         #expect(groups.count == 5, "\(groups)")
-        // A line that begins a command has two spaces before its name.
+        // A line that begins a command has two spaces before its name; an example begins with the tool's.
         let commands = help.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") && !$0.hasPrefix("  -") }
-            .compactMap { $0.split(separator: " ").first.map(String.init) }.filter { $0 != "See" }
+            .compactMap { $0.split(separator: " ").first.map(String.init) }.filter { $0 != "See" && $0 != "tracer" }
         #expect(commands.count > 20, "\(commands)")
         for command in commands {
             let lines = try run("help", command).output.split(separator: "\n", omittingEmptySubsequences: false)

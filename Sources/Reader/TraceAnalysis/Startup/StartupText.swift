@@ -38,7 +38,7 @@ extension StartupTimeline {
             if stage.isCut { detail += (detail.isEmpty ? "" : "  ") + style.alarm("ended here") }
             rows.append(("  " + stage.name, stage.duration, detail, stage.isExact))
         }
-        rows.append(("  tracer's own time", tracerTime, "already subtracted", true))
+        rows.append(("  tracer's own time", tracerTime, "in the first line, not in the stages", true))
         if recordingTime.count > total.count / 100 {
             rows.append(("  recording \(grouped(recordedCalls)) calls", recordingTime, "within the stages, not subtracted", false))
         }

@@ -15,7 +15,8 @@ struct Startup: ParsableCommand {
         discussion: """
             Runs the program under the agent, or reads a trace, and shows the stages of its start, every constructor, \
             lazy initializer and dlopen before it was ready, and what to look at first. The program keeps its input, \
-            output and exit status; the table goes to standard error when it has ended.
+            output and exit status; the table goes to standard error when it has ended. Its first line is wall-clock time, the \
+            tracer's own time included; the stages are without it.
 
             The program is ready at the first of these that applies: a call of the function that --ready names; the program's mark \
             "ready" (tracer.h); sd_notify with READY=1; the first call of listen or accept; the first frame that EGL, \
@@ -41,7 +42,7 @@ struct Startup: ParsableCommand {
     var loader = false
     @Flag(help: "Show the start-up items instead (TRACER_STARTUP_ITEM of tracer.h): thread, time, what each waited for.")
     var items = false
-    @Option(help: "Rows of each list.")
+    @Option(help: "Rows of each list; 0 for none.")
     var top = 10
     @Flag(help: "One JSON object.")
     var json = false
@@ -56,6 +57,9 @@ struct Startup: ParsableCommand {
         if let ready, ready.isEmpty { throw ValidationError("--ready takes the name of a function") }
         if file == nil, command.isEmpty {
             throw ValidationError("startup needs a trace, or a program after --: tracer startup -- PROGRAM [ARGUMENT …]")
+        }
+        if let file, command.isEmpty, Tracer.isProgram(file) {
+            throw ValidationError("\(file) is a program, not a trace: tracer startup -- \(file)")
         }
         if let file, !command.isEmpty {
             throw ValidationError("startup takes a trace or a program, not both: \(file) is before --")
