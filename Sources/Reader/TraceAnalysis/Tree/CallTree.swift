@@ -214,5 +214,10 @@ extension CallTree {
     /// The node of the own code below a root's. nil where it has none.
     func ownCode(below root: Int) -> Int? { children(of: root).first { functions[nodes[$0].function].isOwnCode } }
 
+    /// In a tree of callers: whether it has any.
+    package var hasCallers: Bool { nodes.contains { $0.parent >= 0 && nodes[$0.parent].parent >= 0 } }
+    package static let unrecordedCallers =
+        "called from code that is not recorded: record --functions '*' shows the program's functions, --call-sites the calling lines"
+
     static let elsewhere = Function(name: "(further paths)", symbol: "(further paths)", module: FunctionNames.noModule)
 }

@@ -181,11 +181,7 @@ extension FunctionReport {
             try body(style.bold(name))
             try body(style.dim(CallTree.columns(options)))
             try tree.lines(root, options, style, body)
-            let hasCallers = tree.nodes.contains { $0.parent >= 0 && tree.nodes[$0.parent].parent >= 0 }
-            if name == "who calls it", !hasCallers {
-                try body(
-                    style.dim("called from code that is not recorded: record --functions '*' shows the program's calling functions"))
-            }
+            if name == "who calls it", !tree.hasCallers { try body(style.dim(CallTree.unrecordedCallers)) }
         }
     }
 

@@ -5,10 +5,12 @@ import TraceAnalysis
 struct Callers: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows who calls a function, how often, and what it calls.",
+        usage: "tracer callers [options] [FILE] FUNCTION",
         discussion: """
             The first tree is inverted: the function's callers are below it, and their callers below them, each with the \
             function's calls and time that came through that path. The second tree shows what the function calls, from \
-            all callers together.
+            all callers together. Callers are recorded functions: those of the program itself only with tracer record \
+            --functions '*'. --sites shows calling lines, also of code that is not recorded.
 
             EXAMPLES
               tracer callers app.trace SQL_exec
@@ -46,6 +48,9 @@ struct Callers: ParsableCommand {
     func validate() throws {
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
         if csv, !sites { throw ValidationError("--csv applies to --sites: a tree has no rows") }
+        if words.count == 1, words[0].hasSuffix(".trace") {
+            throw ValidationError("give a function after the trace: tracer callers \(words[0]) FUNCTION")
+        }
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
         if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
@@ -73,6 +78,7 @@ struct Callers: ParsableCommand {
                 try output.line(style.bold(title))
                 try output.line(style.dim(CallTree.columns(options)))
                 try view.lines(root, options, style) { try output.line($0) }
+                if index == 0, !view.hasCallers { try output.line(style.dim(CallTree.unrecordedCallers)) }
             }
         }
         try finish(files)
