@@ -61,6 +61,9 @@ extension RunSummary {
             if columns.isShown("p50_ns"), rows.contains(where: { $0.isSkewed }) {
                 lines.append(style.dim("* far from the median (p50): calls of very different lengths"))
             }
+            if windowText != nil, columns.isShown("average") {
+                lines.append(style.dim("total and self also have parts of calls that lie partly in the window; average to maximum do not"))
+            }
             if rows.contains(where: { $0.isSuppressed }) {
                 lines.append(style.dim("≥ short and called very often: later calls were suppressed; record --keep-hot keeps them"))
             }
