@@ -44,7 +44,12 @@ struct FunctionPlans {
                     "\(name) is an IFUNC: the loader chooses one of several functions with other names; --functions '\(all)' records them")
             } else if !found.isEmpty, !found.contains(where: { Self.has(name, $0) }) {
                 let all = "tracer plan \(paths.count == 1 ? paths[0] : "FILE") --all lists them"
-                if Self.address(name) == nil {
+                if Self.address(name) == nil, !name.isEmpty, found.contains(where: { Self.has("*\(name)*", $0) }) {
+                    let wider = "\(module.map { $0 + "!" } ?? "")*\(name)*"
+                    complain(
+                        "no function has the name \(pattern) in the symbol table, where names of C++ and Rust are mangled: try --functions '\(wider)'"
+                    )
+                } else if Self.address(name) == nil {
                     complain("no function has the name \(pattern): \(all)")
                 } else {
                     complain("no function begins at \(pattern): \(all)")

@@ -15,6 +15,7 @@ struct Record: ParsableCommand {
             EXAMPLES
               tracer record -- ./app                   # calls between modules
               tracer record --functions '*' -- ./app   # every function of the program, too
+              tracer record --functions '*parse*' -- ./app   # some, also of C++
               tracer record --min-ms 1ms --max-depth 20 -- ./app
               tracer record --sample -o app.trace -- ./app --serve
             """)
@@ -90,7 +91,8 @@ struct Record: ParsableCommand {
         } else if let first = command.first, first == "--help" || first == "-h" {
             throw CleanExit.helpRequest(self) // captured, as everything that is not an option above
         } else if let first = command.first, first.hasPrefix("-") {
-            throw CommandFailure("record has no option \(first): see tracer record --help", status: 2)
+            let reason = first == "-p" || first == "--pid" ? "it cannot record a process that already runs; " : ""
+            throw CommandFailure("record has no option \(first): \(reason)see tracer record --help", status: 2)
         }
         guard !command.isEmpty else {
             throw CommandFailure("record needs a program: tracer record [options] PROGRAM [ARGUMENT …]", status: 2)
