@@ -43,7 +43,7 @@ struct LaunchOptions: ParsableArguments {
         if let ready, ready.isEmpty { throw ValidationError("--ready takes the name of a function") }
         if let cpu, !(0..<1024).contains(cpu) { throw ValidationError("--cpu takes the number of a CPU, from 0") }
         if toExit, ready != nil { throw ValidationError("--to-exit measures to the end, --ready to a call: give only one of them") }
-        if command.isEmpty { throw ValidationError("give the program after --: tracer launch [options] -- PROGRAM [ARGUMENT …]") }
+        if command.isEmpty { throw ValidationError("give the program and its arguments after --: -- PROGRAM [ARGUMENT …]") }
     }
 
     var plan: LaunchPlan {

@@ -8,7 +8,7 @@ struct ShareOption: ParsableArguments {
     private var given: Percentage?
     @Option(
         name: .customLong("min"),
-        help: ArgumentHelp("With --around: only calls of at least this length: 5ms.", valueName: "time"))
+        help: ArgumentHelp("With --around: only calls of at least this length: 5ms, 0.005 (seconds).", valueName: "time"))
     private var least: [Least] = []
 
     /// 0 … 1. Before 0.3 it was given as --min 5%, which goes with 0.4.

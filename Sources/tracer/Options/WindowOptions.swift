@@ -47,7 +47,8 @@ struct TimeLength: ExpressibleByArgument {
 
 struct WindowOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("Only what happens at this time or later, since the start of the trace: 1.5, 20ms, 10%.", valueName: "time"),
+        help: ArgumentHelp(
+            "Only what happens at this time or later, since the start of the trace: 1.5 (seconds), 20ms, 10%.", valueName: "time"),
         transform: { try TimePoint.read($0) })
     var from: TimePoint?
     @Option(help: ArgumentHelp("Only what happens before this time.", valueName: "time"), transform: { try TimePoint.read($0) })
@@ -181,6 +182,8 @@ struct WindowOptions: ParsableArguments {
 
 /// --min of commands that have no other.
 struct ShortestCall: ParsableArguments {
-    @Option(name: .customLong("min"), help: ArgumentHelp("With --around: only calls of at least this length: 5ms.", valueName: "time"))
+    @Option(
+        name: .customLong("min"),
+        help: ArgumentHelp("With --around: only calls of at least this length: 5ms, 0.005 (seconds).", valueName: "time"))
     var least: TimeLength?
 }

@@ -6,6 +6,10 @@ import TracePage
 struct Diff: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows what got slower or faster between two traces, or two sets of traces, and where.",
+        usage: """
+            tracer diff [options] BEFORE AFTER
+            tracer diff [options] --before FILE … --after FILE …
+            """,
         discussion: """
             Compares self time and calls, function by function and path by path, sorted by their share of the \
             difference. Functions are matched by module and name. A side may be a directory, or several files with --before \

@@ -10,8 +10,9 @@ struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Writes traces in a format for other programs.",
+        usage: "tracer export [options] --format FORMAT [FILE …]",
         discussion: """
-            perfetto    ui.perfetto.dev; the most complete, also for large traces (see also: tracer open)
+            perfetto    ui.perfetto.dev; the most complete, also for large traces
             chrome      chrome://tracing and many others: JSON
             speedscope  www.speedscope.app
             folded      flamegraph.pl, inferno: one line per stack
@@ -19,7 +20,8 @@ struct ExportCommand: ParsableCommand {
             callgrind   kcachegrind, callgrind_annotate
             csv         one row per call, for spreadsheets and databases
 
-            The processes of a run, or several traces, are exported together.
+            The processes of a run, or several traces, are exported together. tracer open shows a trace in Perfetto without a file; \
+            tracer view has a flame graph that needs no other program.
 
             EXAMPLES
               tracer export app.trace --format perfetto

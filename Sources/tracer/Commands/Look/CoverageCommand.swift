@@ -29,7 +29,7 @@ struct CoverageCommand: ParsableCommand {
     var html: String?
     @Flag(help: "Replace files that are there.")
     var force = false
-    @Option(help: "Rows of each list.")
+    @Option(help: "Rows of each list; 0 for none.")
     var top = 10
     @Flag(help: "Show one line per function.")
     var all = false

@@ -7,6 +7,7 @@ import TraceFormat
 struct Dump: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows every event, one line each.",
+        usage: "tracer dump [options] [FILE]",
         discussion: """
             Columns: offset in the file, thread, seconds since the start, kind, function and the fields of the kind.
 

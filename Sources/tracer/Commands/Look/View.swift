@@ -8,9 +8,10 @@ import TracePage
 struct View: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Writes a trace as one HTML page: flame graph, timeline, table of functions; search and zoom.",
+        usage: "tracer view [options] [FILE]",
         discussion: """
-            The page needs no network and no other file. Without -o it is written beside the trace and opened in the \
-            browser if there is one.
+            The page needs no network and no other file. Without -o it is written beside the trace, in place of an earlier \
+            one, and opened in the browser if there is one.
 
             With --serve no file is written: a small server in this command serves the page, and the page fetches single \
             calls and exact sums for the part it shows. Use it for traces with more calls than a page can hold. Only \
@@ -28,7 +29,7 @@ struct View: ParsableCommand {
 
     @Option(name: .shortAndLong, help: ArgumentHelp("The page to write; - is standard output.", valueName: "file"))
     var output: String?
-    @Flag(help: "Overwrite an existing file.")
+    @Flag(help: "Overwrite an existing file that -o names.")
     var force = false
 
     @Flag(help: "Serve the page from this machine, with all calls: the page loads only what it shows.")

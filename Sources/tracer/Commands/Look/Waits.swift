@@ -11,7 +11,8 @@ struct Waits: ParsableCommand {
             A wait lasts from when a thread blocked until it had a CPU again; the call that was open shows what it waited for. \
             held by: the thread that held the lock, since when, and the function it was in. woken by: the last thread that \
             released the lock, or signalled the condition, before the waiting thread ran again. Without the kernel's \
-            context switches, a wait is the length of a blocking call.
+            context switches, a wait is the length of a blocking call. at: since the start of the trace; negative before the \
+            agent started. processor: the thread could run, but had no CPU. at once: threads that waited for the lock together.
 
             EXAMPLES
               tracer waits app.trace
@@ -22,7 +23,7 @@ struct Waits: ParsableCommand {
 
     @OptionGroup var trace: RunArgument
     @OptionGroup var rows: RowOption
-    @Option(name: .customLong("min"), help: ArgumentHelp("Only waits of at least this length: 5ms.", valueName: "time"))
+    @Option(name: .customLong("min"), help: ArgumentHelp("Only waits of at least this length: 5ms, 0.005 (seconds).", valueName: "time"))
     var least: TimeLength?
     @Option(help: ArgumentHelp("Only waits of this kind.", valueName: WaitKind.allCases.map(\.rawValue).joined(separator: "|")))
     var kind: WaitKind?

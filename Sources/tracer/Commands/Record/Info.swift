@@ -6,6 +6,7 @@ import TraceAnalysis
 struct Info: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows what a trace holds: program, settings, modules, threads, counts, what is missing.",
+        usage: "tracer info [options] [FILE]",
         discussion: """
             For a run with several processes: who started whom, what they executed, for how long, and the exit status. A \
             status of - means still being recorded, or killed; ? means that only the parent process knows it.

@@ -7,6 +7,7 @@ import TraceAnalysis
 struct Plan: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows which functions of a program or library can be patched for recording, how, and why others cannot.",
+        usage: "tracer plan [options] FILE …",
         discussion: """
             Only reads the file; runs nothing. A plan is cached in ~/.cache/tracer/plans and made again when the file changes. \
             nops, jump5, jump2, word, trap: what is replaced at a function's entry (docs/guide/commands/plan.md).
@@ -32,7 +33,7 @@ struct Plan: ParsableCommand {
     @Flag(help: "Use an int3 where nothing else fits. Slow: a signal for each call.")
     var traps = false
 
-    @Flag(inversion: .prefixedNo, help: "Cache the plan for the next time, in ~/.cache/tracer; on by default.")
+    @Flag(inversion: .prefixedNo, help: "Cache the plan for the next time, in ~/.cache/tracer.")
     var cache = true
 
     @Flag(help: "One JSON object.")

@@ -9,7 +9,8 @@ struct HistoryCommand: ParsableCommand {
         commandName: "history",
         abstract: "Shows the launches kept so far: the trend of each stage, as a table or as a chart.",
         discussion: """
-            tracer launch keeps each series in \(History.standardPath), an SQLite database.
+            tracer launch keeps each series in \(History.standardPath), an SQLite database. tracer history show --help has the \
+            options of the table and the chart.
 
             EXAMPLES
               tracer history
@@ -37,7 +38,13 @@ struct HistoryCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "The trend as a table, or as a chart.")
+        static let configuration = CommandConfiguration(
+            abstract: "The trend as a table, or as a chart.",
+            discussion: """
+                EXAMPLES
+                  tracer history --program app --last 20
+                  tracer history --html trend.html
+                """)
         @OptionGroup var selection: Selection
         @Option(help: ArgumentHelp("Write the chart, one HTML file.", valueName: "file"))
         var html: String?
@@ -62,8 +69,9 @@ struct HistoryCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "One row per stage and series, for other databases (columns: docs/guide/fleet.md).",
             discussion: """
-                tracer history export > startup.csv
-                tracer history export --format ndjson --program app
+                EXAMPLES
+                  tracer history export > startup.csv
+                  tracer history export --format ndjson --program app
                 """)
         @OptionGroup var selection: Selection
         @Option(help: ArgumentHelp("\(HistoryExport.Format.allCases.map(\.rawValue).joined(separator: " or ")).", valueName: "format"))

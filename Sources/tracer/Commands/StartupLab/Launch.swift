@@ -27,7 +27,10 @@ struct Launch: ParsableCommand {
     @OptionGroup var options: LaunchOptions
     @Option(help: ArgumentHelp("The version to compare with: program and arguments as one quoted argument.", valueName: "command"))
     var vs: String?
-    @Option(help: ArgumentHelp("The database to save the launches in; \"\" saves nothing.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "The database to save the launches in, for tracer history; \"\" saves nothing. Default: \(History.standardPath).",
+            valueName: "file"))
     var history: String?
     @Flag(help: "One JSON object.")
     var json = false
