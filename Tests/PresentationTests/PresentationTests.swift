@@ -192,3 +192,11 @@ struct EditDistanceTests {
         #expect(["record", "report", "replay"].nearest(to: "serach") == nil)
     }
 }
+
+struct WrappingTests {
+    @Test func linesBreakAtSpacesAndALongWordStaysWhole() {
+        #expect(wrapped("  ab cd ef", width: 7, indentation: 4) == ["  ab cd", "    ef"])
+        #expect(wrapped("ab cd", width: nil, indentation: 4) == ["ab cd"] && wrapped("ab cd", width: 5, indentation: 4) == ["ab cd"])
+        #expect(wrapped("abcdef gh", width: 3, indentation: 1) == ["abcdef gh"] && wrapped("    ", width: 2, indentation: 1) == ["    "])
+    }
+}

@@ -85,6 +85,22 @@ package func shortened(_ text: String, _ width: Int) -> String {
     text.count <= width ? text : String(text.prefix(max(width - 1, 0))) + "…"
 }
 
+/// The text in lines of at most `width` characters, broken at spaces; lines after the first are indented. One line where `width` is nil.
+/// A word that is longer than a line stays whole, with what follows.
+package func wrapped(_ text: String, width: Int?, indentation: Int) -> [String] {
+    guard let width else { return [text] }
+    var lines: [String] = [], rest = text
+    while rest.count > width {
+        let words = rest.drop { $0 == " " }
+        guard let space = rest.prefix(width + 1).lastIndex(of: " "), space > words.startIndex else { break }
+        var line = String(rest[..<space])
+        while line.last == " " { line.removeLast() }
+        lines.append(line)
+        rest = String(repeating: " ", count: indentation) + rest[space...].drop { $0 == " " }
+    }
+    return lines + [rest]
+}
+
 package func leftFilled(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(width - text.count, 0)) + text
 }

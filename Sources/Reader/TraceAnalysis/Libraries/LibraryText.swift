@@ -2,7 +2,8 @@
 import Presentation
 
 extension LibraryReport {
-    package func table(style: TextStyle) -> String {
+    /// - Parameter width: columns of the terminal; nil: lines may be of any length
+    package func table(width: Int? = nil, style: TextStyle) -> String {
         let relocations = libraries.reduce(UInt64(0)) { $0 &+ $1.relocations }, lookups = libraries.reduce(UInt64(0)) { $0 &+ $1.lookups }
         var lines = [
             style.bold(
@@ -10,7 +11,7 @@ extension LibraryReport {
                     + "\(grouped(relocations)) relocations, \(grouped(lookups)) symbol look-ups"), "",
         ]
         let columns = ["mapped_bytes", "relocations", "lookups", "constructors", "calls", "name", "needed_by"]
-        lines += TextTable(libraries, StartupLibrary.columns(columns)).lines(style)
+        lines += TextTable(libraries, StartupLibrary.columns(columns)).lines(style, width: width)
         let unused = unusedLines()
         if !unused.isEmpty {
             lines += ["", style.bold("Linked but not used: nothing is bound to them (link with -Wl,--as-needed)")] + unused

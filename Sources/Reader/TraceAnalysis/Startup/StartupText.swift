@@ -2,7 +2,8 @@
 import Presentation
 
 extension StartupTimeline {
-    package func table(top: Int = 10, style: TextStyle) -> String {
+    /// - Parameter width: columns of the terminal; nil: lines may be of any length
+    package func table(top: Int = 10, width: Int? = nil, style: TextStyle) -> String {
         var lines = headLines(style)
         lines += constructorLines(top, style)
         lines += lazyLines(top, style)
@@ -12,7 +13,7 @@ extension StartupTimeline {
         lines += markLines(top, style)
         lines += adviceLines(style)
         lines += notes.map { style.alarm("note: \($0)") }
-        return lines.joined(separator: "\n") + "\n"
+        return lines.flatMap { wrapped($0, width: width, indentation: 8) }.joined(separator: "\n") + "\n"
     }
 
     private var headline: String {

@@ -59,7 +59,7 @@ extension WaitReport {
         return ["", table[0]]
             + zip(table.dropFirst(), rows).flatMap { line, row -> [String] in
                 let text = below(row)
-                return text.isEmpty ? [line] : [line, style.dim("    " + text)]
+                return text.isEmpty ? [line] : [line] + wrapped("    " + text, width: width, indentation: 6).map { style.dim($0) }
             }
     }
 }

@@ -23,7 +23,7 @@ struct Libs: ParsableCommand {
     func run() throws {
         let trace = try trace.open()
         let report = try orFail { try LibraryReport(trace, symbolizer: Symbolizer()) }
-        try Output().show(report, json: json) { try $0.write(report.table(style: $0.style)) }
+        try Output().show(report, json: json) { try $0.write(report.table(width: $0.width, style: $0.style)) }
         try finish(trace, ofCalls: false)
     }
 }

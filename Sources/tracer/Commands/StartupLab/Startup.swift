@@ -128,7 +128,7 @@ struct Startup: ParsableCommand {
         }
         timeline.addStates(trace)
         try output.show(timeline, json: json) {
-            try $0.write(items ? timeline.itemTable(style: $0.style) : timeline.table(top: top, style: $0.style))
+            try $0.write(items ? timeline.itemTable(style: $0.style) : timeline.table(top: top, width: $0.width, style: $0.style))
         }
     }
 }
