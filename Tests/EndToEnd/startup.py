@@ -302,7 +302,7 @@ def a_script_that_ends_in_exec_is_part_of_the_start(test):
     expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
     expect("another program started this one, or ran before it" in test.tool("startup", test.start_trace).stdout, "the note")
     table = test.start([script, test.program()], status=5).stderr
-    expect(re.search(r"\d +m?s  \w+ ran first and became app by exec: start app itself\n", table), table)
+    expect(re.search(r"\d +m?s  \w+ ran first and became app by exec: start \S*/app itself\n", table), table)
 
 
 def waiting_for_a_thread_is_told_from_working(test):

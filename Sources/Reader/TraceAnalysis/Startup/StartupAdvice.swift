@@ -20,7 +20,9 @@ extension StartupTimeline {
     private var earlierAdvice: [StartupAdvice] {
         guard let earlierProgram, let stage = stages.first else { return [] }
         let name = basename(program)
-        return [StartupAdvice(text: "\(earlierProgram) ran first and became \(name) by exec: start \(name) itself", saving: stage.duration)]
+        return [
+            StartupAdvice(text: "\(earlierProgram) ran first and became \(name) by exec: start \(program) itself", saving: stage.duration)
+        ]
     }
 
     private var constructorAdvice: [StartupAdvice] {
@@ -74,7 +76,7 @@ extension StartupTimeline {
             }
             return StartupAdvice(
                 text:
-                    "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer replay shows from where",
+                    "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer callers shows from where",
                 saving: time.without(Nanoseconds(own)))
         }
     }
