@@ -12,7 +12,8 @@ struct CoverageCommand: ParsableCommand {
         discussion: """
             For traces of every function (tracer record --functions '*'). A function that could not be recorded is \
             shown as unknown with the reason, not as never called. only from these: the functions that refer to it (by a \
-            direct call or jump, its address or its name) were never called either. Lines and files need debug information.
+            direct call or jump, its address or its name) were never called either. Recorded only through slots: of these \
+            modules only calls from other modules were recorded. Lines and files need debug information.
 
             EXAMPLES
               tracer coverage app-1.trace app-2.trace

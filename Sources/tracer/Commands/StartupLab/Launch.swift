@@ -11,7 +11,8 @@ struct Launch: ParsableCommand {
             """,
         discussion: """
             Each launch is a fresh process, from exec until it is ready (as tracer startup defines it; the program is \
-            then ended). Launches on a disturbed machine are repeated. After every fourth one, one is made without the agent and \
+            then ended). Output through stdio leaves a program late: one that ends by itself is then measured to its end, in \
+            the row ready → exit. Launches on a disturbed machine are repeated. After every fourth one, one is made without the agent and \
             timed from outside, and the time that the agent adds is subtracted from the figures.
 
             With --vs both programs are launched in turn, in random order: the table says for each stage whether the \
