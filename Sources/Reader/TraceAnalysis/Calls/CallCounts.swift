@@ -89,9 +89,6 @@ private struct CountingSink: StreamSink, ~Copyable {
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         count(row, at: start, from: parent.row)
     }
-    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {}
-
-    mutating func begin(thread: UInt32) {}
     mutating func add(_ other: borrowing CountingSink) {
         calls &+= other.calls
         for row in 0..<other.sums.count {

@@ -127,9 +127,7 @@ private struct EndSink: CallSink {
     static func row(_ function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     mutating func row(of function: UInt32) -> UInt32 { Self.row(function) }
-    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         if wanted.contains(frame.key) { ends[frame.key] = CallEnds.End(time: time, how: ending) }
     }
-    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {}
 }

@@ -49,7 +49,9 @@ package enum Ending: UInt8, Sendable {
     case part
 }
 
-/// Hears of calls, and of their parts in a window of time. `depth`: frames below. `parent`: the frame below, `Frame.nobody` without.
+/// Receives calls, and their parts in a window of time. `depth`: frames below. `parent`: the frame below, `Frame.nobody` without.
+///
+/// A sink implements only the methods that it needs; `row(of:)` is always one of them.
 package protocol CallSink: ~Copyable {
     mutating func row(of function: UInt32) -> UInt32
     /// `isCall` false: the call was counted where it began, in a chunk or a process before, or began before the window.
@@ -71,6 +73,13 @@ package protocol CallSink: ~Copyable {
 }
 
 extension CallSink where Self: ~Copyable {
+    @inline(__always) package mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
+    @inline(__always) package mutating func closed(
+        _ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending
+    ) {}
+    @inline(__always) package mutating func leaf(
+        _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool
+    ) {}
     package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
     package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
     package mutating func unknown() {}

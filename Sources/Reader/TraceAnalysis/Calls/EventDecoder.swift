@@ -3,7 +3,9 @@
 import CTraceLayout
 import TraceFormat
 
-/// Hears the events of one chunk in order. Times never go back within a chunk, except `enterTicks`, which are exact.
+/// Receives the events of one chunk in order. Times never go back within a chunk, except `enterTicks`, which are exact.
+///
+/// A sink implements only the methods that it needs; `enter` and `complete` are always among them.
 protocol EventSink: ~Copyable {
     mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64)
     mutating func exit(_ function: UInt32, at time: UInt64)
@@ -26,6 +28,11 @@ protocol EventSink: ~Copyable {
 }
 
 extension EventSink where Self: ~Copyable {
+    @inline(__always) mutating func exit(_ function: UInt32, at time: UInt64) {}
+    @inline(__always) mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {}
+    @inline(__always) mutating func unwound(_ count: Int, at time: UInt64) {}
+    @inline(__always) mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {}
+    @inline(__always) mutating func unknown(_ word: UInt64) {}
     @inline(__always) mutating func word(_ word: UInt64, at offset: UInt64) {}
     @inline(__always) mutating func base(_ ticks: UInt64) {}
     @inline(__always) mutating func site(_ address: UInt64) {}

@@ -22,6 +22,8 @@ protocol StreamSink: CallSink, ~Copyable {
 }
 
 extension StreamSink where Self: ~Copyable {
+    mutating func begin(thread: UInt32) {}
+
     mutating func translate(_ row: UInt32, from other: borrowing Self) -> UInt32 { row }
 
     mutating func translate(_ frame: Frame, from other: borrowing Self) -> Frame {

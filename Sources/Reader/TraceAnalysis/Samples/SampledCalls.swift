@@ -81,7 +81,6 @@ private struct SampledCallSink: StreamSink, ~Copyable {
 
     /// Functions are known by their ids.
     mutating func row(of function: UInt32) -> UInt32 { function }
-    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         // Samples may be younger than the last event: the calls that were open then still were.
         note(frame.row, from: frame.enter, to: ending == .open ? .max : time, depth: depth)

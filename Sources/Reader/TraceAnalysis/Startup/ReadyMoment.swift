@@ -218,9 +218,4 @@ private struct FirstSink: EventSink {
 
     mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) { note(function, enterTicks) }
     mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) { note(function, start) }
-    mutating func exit(_ function: UInt32, at time: UInt64) {}
-    mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {}
-    mutating func unwound(_ count: Int, at time: UInt64) {}
-    mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {}
-    mutating func unknown(_ word: UInt64) {}
 }
