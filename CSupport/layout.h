@@ -228,19 +228,6 @@ _Bool tracer_returned_apart(struct thread_state *, uint64_t label, uint64_t stac
     __attribute__((visibility("hidden")));
 /// A frame of KIND_LOAD is about to end.
 void tracer_load_returned(struct thread_state *, struct frame_record *, uint64_t now_ticks) __attribute__((visibility("hidden")));
-/// Modules, by their index, with LoaderWatch.lock held. The modules that are there at the start are known, and nothing has been done with
-/// them. Takes the number of their call slots.
-void tracer_modules_known(long slots) __attribute__((visibility("hidden")));
-/// It is mapped, and none of its code has run.
-void tracer_module_patch(long module) __attribute__((visibility("hidden")));
-/// It is relocated, and its slots may be led to stubs.
-void tracer_module_bind(long module) __attribute__((visibility("hidden")));
-/// It is mapped, and relocated already or not: before its initializers run.
-void tracer_module_prepare(long module, _Bool is_relocated) __attribute__((visibility("hidden")));
-/// All that a load has brought is bound.
-void tracer_modules_bound(void) __attribute__((visibility("hidden")));
-/// It is no longer mapped.
-void tracer_module_release(long module) __attribute__((visibility("hidden")));
 
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));

@@ -43,7 +43,7 @@ static inline uint64_t tracer_patch_stub_bytes(int is_signed) {
 #endif
 }
 
-/// LoaderWatch.lock is held. All of it is filled in.
+/// ModuleLock is held. All of it is filled in.
 void tracer_add_relocated(struct relocated_area *) __attribute__((visibility("hidden")));
 
 /// Original instruction that an instruction of a stub, or a relocated one, stands for.

@@ -196,33 +196,8 @@ public func tracer_load_returned(
     let recorder = ThreadRecorder(state)
     if !Loads.leave(recorder, frame) { return }
     if frame.pointee.owner == nil { Initializers.closeAbandoned(recorder.context, below: frame.pointee.stack_pointer) }
-    Loads.returned(frame, now)
+    let load = frame.load
+    if load == 0 { return }
+    LoaderWatch.isLoaded(load)
+    Loads.returned(load, now)
 }
-
-@c @implementation
-public func tracer_modules_known(_ slots: Int) {
-    GlobalDefinitions.expect(slots)
-    PatchedFunctions.begin()
-}
-
-@c @implementation
-public func tracer_module_patch(_ module: Int) { PatchedFunctions.patch(module) }
-
-@c @implementation
-public func tracer_module_bind(_ index: Int) {
-    let module = ModuleTable.modules.pointer(index)
-    var detail = Rebinder.bind(index) { if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &$0) } }
-    if !module.pointee.isAgain { Bindings.write(from: index) }
-    MetadataWriter.detail(&detail, module, index)
-}
-
-@c @implementation
-public func tracer_module_prepare(_ module: Int, _ isRelocated: Bool) {
-    InitializerStubs.replaceLater(ModuleTable.modules.pointer(module), module, isRelocated: isRelocated)
-}
-
-@c @implementation
-public func tracer_modules_bound() { ScanCache.end() }
-
-@c @implementation
-public func tracer_module_release(_ module: Int) { ModuleTable.modules.pointer(module).pointee.lazy.giveBack() }

@@ -14,7 +14,7 @@ extension Agent {
         FunctionTable.becomeChild()
         InstrumentedTable.becomeChild()
         HotFunctions.becomeChild()
-        LoaderWatch.becomeChild()
+        ModuleLock.becomeChild()
         ReturnLabels.becomeChild()
         ThreadRecorder.keepOnly(recorder)
         recorder.setChanging(false)

@@ -12,7 +12,7 @@ enum SafetyHooks {
     }
     nonisolated(unsafe) private static var entries = Table<Entry>() // a few, all of libc
 
-    /// nil: there is no space. LoaderWatch.lock is held.
+    /// nil: there is no space. ModuleLock is held.
     static func stub(target: UInt64, policy: HookPolicy) -> UInt64? {
         for n in 0..<entries.count where entries[n].target == target && entries[n].policy == policy { return entries[n].stub }
         guard let (stub, hook) = FunctionTable.stub(kind: policy.kind) else { return nil }

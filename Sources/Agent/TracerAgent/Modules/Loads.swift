@@ -22,7 +22,7 @@ enum Loads {
 
     /// Its frame, when it has one: then its return will be seen.
     static func entered(_ recorder: ThreadRecorder, _ frame: Frame) {
-        frame.pointee.reserved.0 = 0 // the load that it makes
+        frame.pointee.reserved.0 = 0 // Frame.load
         frame.pointee.reserved.1 = UInt64(UInt(bitPattern: recorder.context.pointee.load))
         recorder.context.pointee.load = frame
     }
@@ -35,10 +35,8 @@ enum Loads {
         context.pointee.asked_ticks = 0
         return true
     }
-    static func returned(_ frame: Frame, _ now: UInt64) {
-        let load = UInt32(truncatingIfNeeded: frame.pointee.reserved.0)
-        if load != 0 { LoaderWatch.isLoaded(load) }
-        if load == 0 || !TraceOutput.isWritable { return }
+    static func returned(_ load: UInt32, _ now: UInt64) {
+        if !TraceOutput.isWritable { return }
         let usage = trace_usage.thread().at(now, own: OwnWork.ticks)
         var fixed = trace_load_end_record()
         fixed.load = load

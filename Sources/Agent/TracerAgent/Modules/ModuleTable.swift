@@ -2,7 +2,7 @@
 // the trace. A module that was unloaded stays as a retired entry, and is that one again when the same file is loaded at
 // the same address: a program may open and close a library for ever.
 //
-// LoaderWatch.lock is held by who changes the inventory, and by who reads more of a module than its entry. Slow paths ask
+// ModuleLock is held by who changes the inventory, and by who reads more of a module than its entry. Slow paths ask
 // without a lock in which module an address lies: entries never move, an entry is complete before it is counted, and where a
 // module lies never changes while it is alive. What the entry points to (its program headers, its tables) is unmapped with
 // the module, so that only holders of the lock may follow it: `index(of:)` and the fields of Module and Image that are no

@@ -30,6 +30,8 @@ extension UnsafeMutablePointer<frame_record> {
         setUnwritten()
         pointee.label |= UInt64(LABEL_LOST | LABEL_WATCHED)
     }
+    /// For a dlopen, the load that it made; 0: none.
+    var load: UInt32 { UInt32(truncatingIfNeeded: pointee.reserved.0) }
     /// For a dlopen, the dlopen that it was called in.
     var outerLoad: Frame? { Frame(bitPattern: UInt(pointee.reserved.1)) }
     var function: UInt32 { pointee.function.pointee.function }

@@ -51,7 +51,7 @@ enum InitializerStubs {
     }
 
     /// A stub for main.
-    static func main(_ target: UInt64) -> UInt64? { LoaderWatch.locked { stub(target, InitializerStub.main, 0, 0) } }
+    static func main(_ target: UInt64) -> UInt64? { ModuleLock.locked { stub(target, InitializerStub.main, 0, 0) } }
 
     // MARK: - Modules that are there
 

@@ -49,7 +49,7 @@ enum CalledFunctions {
         let hook: UnsafeMutablePointer<function_hook>
         let module: Int
     }
-    /// Functions whose bytes are to be put back. LoaderWatch.lock is held.
+    /// Functions whose bytes are to be put back. ModuleLock is held.
     nonisolated(unsafe) private static var called = Table<Called>()
     /// CLOCK_MONOTONIC: the next time for it.
     nonisolated(unsafe) private static var due: UInt64 = 0
@@ -72,7 +72,7 @@ enum CalledFunctions {
         if hook.pointee.kind == UInt16(KIND_UNNAMED) && !PatchedFunctions.number(hook) { return }
         hook.pointee.head = passes
         // Who finds others at work comes again.
-        LoaderWatch.ifFree {
+        ModuleLock.ifFree {
             guard let (replaced, module) = PatchedFunctions.replaced(hook) else { return end(hook) }
             switch replaced.pointee.state {
             case .isOver: return end(hook)
@@ -83,7 +83,7 @@ enum CalledFunctions {
             }
             let now = Clock.monotonic()
             if due == 0 { due = now &+ leastPause }
-            if now >= due && !LoaderWatch.isUnloading { putBack(since: now) }
+            if now >= due && !ModuleLock.isUnloading { putBack(since: now) }
         }
     }
 

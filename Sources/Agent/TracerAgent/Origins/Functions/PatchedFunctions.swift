@@ -22,7 +22,7 @@ enum PatchedFunctions {
         var base: UInt64 = 0 // base of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each hook, where they are to be put back
     }
-    nonisolated(unsafe) private static var areas = Table<Area>() // LoaderWatch.lock is held by who appends
+    nonisolated(unsafe) private static var areas = Table<Area>() // ModuleLock is held by who appends
 
     /// Returns true if the function records its calls itself, so that no slot needs to.
     @inline(__always) static func isPatched(_ address: UInt64, in module: Int) -> Bool {
@@ -71,7 +71,7 @@ enum PatchedFunctions {
         return false
     }
 
-    /// LoaderWatch.lock is held, or nobody else is there; signals are blocked.
+    /// ModuleLock is held, or nobody else is there; signals are blocked.
     static func patch(_ index: Int) {
         guard let wanted else { return }
         while areas.count <= index { if !areas.append(Area()) { return } }

@@ -11,7 +11,7 @@
 import CSupport
 
 enum LazySlots {
-    // MARK: - When a module is bound, or goes. LoaderWatch.lock is held, or nobody else is there.
+    // MARK: - When a module is bound, or goes. ModuleLock is held, or nobody else is there.
 
     /// Some slots of the module are lazy. Of their table ld.bfd puts what the loader uses into the RELRO part.
     static func watch(_ index: Int, _ access: inout WriteAccess) {
@@ -80,7 +80,7 @@ enum LazySlots {
 
     /// Returns what the slot leads to from now on. The loader has found the target, so its module stays as long as the caller's does.
     static func bind(_ index: Int, _ slot: Int, _ target: UInt64) -> UInt64 {
-        LoaderWatch.locked {
+        ModuleLock.locked {
             let module = ModuleTable.modules.pointer(index)
             guard slot >= 0, slot < module.pointee.image.jumpRelocationCount else { return target }
             let relocation = module.pointee.image.jumpRelocation(slot)

@@ -1,33 +1,13 @@
-// Sees every module that is loaded later, before its constructors run. The loader calls its debugger hook
-// (_dl_debug_state, r_debug.r_brk) after it has mapped new modules, and before (glibc until 2.40) or after (from 2.41 on)
-// it relocates them; the hook is an empty function, and a jump to `tracer_loader_event` is written over it. There new
-// modules are noted, their initializers are led through stubs, and the slots of those that are seen to be relocated are
-// rebound. Of the others the slots are rebound by the first initializer that runs, since that is after relocation.
-// Everything here runs with the loader's lock held.
+// Finds the modules that are there at the start, and each one that is loaded later, before its constructors run; has their functions
+// patched, their initializers led through stubs, and their slots bound.
+//
+// The loader calls its debugger hook (_dl_debug_state, r_debug.r_brk) after it has mapped new modules, and before (glibc until 2.40) or
+// after (from 2.41 on) it relocates them; the hook is an empty function, and a jump to `tracer_loader_event` is written over it. There
+// new modules are noted, and the slots of modules that are relocated already are bound. The slots of other modules are bound by the first
+// initializer that runs, since that is after relocation. Everything here runs with the loader's lock held.
 import CSupport
 
 enum LoaderWatch {
-    /// Held by who changes what the agent knows of modules, makes stubs, or binds slots: the loader's hook, initializers and
-    /// finalizers, the end of dlopen, the first call of a lazy slot. Only the first of these have the loader's lock, too, which is
-    /// then taken before; nothing of the loader or the program is called with this one.
-    nonisolated(unsafe) private static var lock = Lock()
-    static func locked<Result>(_ body: () -> Result) -> Result {
-        lock.lock()
-        defer { lock.unlock() }
-        return body()
-    }
-    /// Not at all when somebody else is at work.
-    static func ifFree(_ body: () -> Void) {
-        if !lock.tryLock() { return }
-        defer { lock.unlock() }
-        body()
-    }
-    /// Modules are on their way out, and nobody knows which: what the agent has written down of them may not be true any more. Of
-    /// the base namespace.
-    nonisolated(unsafe) private(set) static var isUnloading = false
-    /// In a forked child: another thread of the parent may have held it.
-    static func becomeChild() { lock = Lock() }
-
     nonisolated(unsafe) private static var latestLoad: UInt32 = 0
     nonisolated(unsafe) private static var changeCount: UInt32 = 0
     nonisolated(unsafe) private static var pendingCount = 0
@@ -55,10 +35,11 @@ enum LoaderWatch {
         FunctionTable.expect(slots)
         Lock.isAlone = isSingleThreaded
         defer { Lock.isAlone = false }
-        tracer_modules_known(slots)
-        for n in 0..<ModuleTable.modules.count { tracer_module_patch(n) }
-        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { tracer_module_bind(n) }
-        tracer_modules_bound()
+        GlobalDefinitions.expect(slots)
+        PatchedFunctions.begin()
+        for n in 0..<ModuleTable.modules.count { PatchedFunctions.patch(n) }
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { bind(n) }
+        ScanCache.end()
         let loader = ModuleTable.module(of: debug.pointee.hook).map { withUnsafePointer(to: &$0.pointee.image) { $0 } }
         if !LoaderHook.patch(debug.pointee.hook, in: loader) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
         return flags
@@ -90,12 +71,12 @@ enum LoaderWatch {
     static func event(_ recorder: ThreadRecorder, _ stackPointer: UInt64, since entered: UInt64, within initializer: UInt32) {
         guard let debug = optional(tracer_loader_debug()) else { return }
         if debug.pointee.state != 0 {
-            if debug.pointee.state == 2 { locked { isUnloading = true } } // RT_DELETE
+            if debug.pointee.state == 2 { ModuleLock.locked { ModuleLock.isUnloading = true } } // RT_DELETE
             Loads.opened(entered)
             return
         }
-        locked {
-            isUnloading = false
+        ModuleLock.locked {
+            ModuleLock.isUnloading = false
             changed(debug, recorder, stackPointer, since: entered, within: initializer)
         }
     }
@@ -117,7 +98,7 @@ enum LoaderWatch {
             TraceOutput.flags |= ForeignConvention.mark()
             CallerQuestions.mark()
             TraceOutput.header.pointee.flags = TraceOutput.flags
-            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad { tracer_module_patch(n) }
+            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad { PatchedFunctions.patch(n) }
         }
         bindPending { $0.pointee.isRelocated }
         if first >= 0 {
@@ -140,7 +121,7 @@ enum LoaderWatch {
             if module.pointee.state == .pending { pendingCount &-= 1 }
             module.pointee.state = .retired
             ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
-            tracer_module_release(n)
+            module.pointee.lazy.giveBack()
             ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
             InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
             MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
@@ -155,7 +136,7 @@ enum LoaderWatch {
             let module = ModuleTable.modules.pointer(index)
             let relocation = RelocationState(module.pointee.image)
             module.pointee.isRelocated = relocation == .done
-            if relocation != .unknown { tracer_module_prepare(index, module.pointee.isRelocated) }
+            if relocation != .unknown { InitializerStubs.replaceLater(module, index, isRelocated: module.pointee.isRelocated) }
         }
         return index
     }
@@ -167,7 +148,7 @@ enum LoaderWatch {
     @inline(never) static func runs(of index: Int, isFinalizer: Bool) {
         if pendingCount == 0 { return }
         let load = ModuleTable.modules.pointer(index).pointee.load
-        locked {
+        ModuleLock.locked {
             if isFinalizer {
                 let module = ModuleTable.modules.pointer(index)
                 bindPending { $0 == module }
@@ -179,7 +160,7 @@ enum LoaderWatch {
     /// dlopen has returned with what it loaded: also what has no initializers. Other modules may be on their way out.
     static func isLoaded(_ load: UInt32) {
         if pendingCount == 0 { return }
-        locked { bindPending { $0.pointee.load == load && !$0.pointee.isSeenUnrelocated } }
+        ModuleLock.locked { bindPending { $0.pointee.load == load && !$0.pointee.isSeenUnrelocated } }
     }
 
     @inline(never) private static func bindPending(where isRelocated: (UnsafeMutablePointer<Module>) -> Bool) {
@@ -188,9 +169,16 @@ enum LoaderWatch {
             let module = ModuleTable.modules.pointer(n)
             if module.pointee.state != .pending || !isRelocated(module) { continue }
             pendingCount &-= 1
-            tracer_module_bind(n)
+            bind(n)
         }
-        tracer_modules_bound()
+        ScanCache.end()
+    }
+    /// The module is relocated: its slots are led to stubs, and its bindings and details are written.
+    @inline(never) private static func bind(_ index: Int) {
+        let module = ModuleTable.modules.pointer(index)
+        var detail = Rebinder.bind(index) { if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &$0) } }
+        if !module.pointee.isAgain { Bindings.write(from: index) }
+        MetadataWriter.detail(&detail, module, index)
     }
 }
 
