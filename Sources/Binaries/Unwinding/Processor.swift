@@ -26,8 +26,8 @@ package struct Processor: Sendable {
     package static let current: Processor = {
         var name = utsname()
         uname(&name)
-        let machine = withUnsafeBytes(of: &name.machine) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        return machine == "aarch64" ? arm : x86
+        let architecture = withUnsafeBytes(of: &name.machine) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        return architecture == "aarch64" ? arm : x86
     }()
 
     /// Returns the registers of a sample in DWARF's order; 0 for those that it lacks.

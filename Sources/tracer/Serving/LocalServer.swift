@@ -1,4 +1,4 @@
-// HTTP/1.1 (RFC 9112), on this machine only: one file, or what is made of each question. Requests that name another host are refused: a
+// HTTP/1.1 (RFC 9112), on this machine only: one file, or what is made of each question. Requests that name another hostname are refused: a
 // page of a site whose name resolves to 127.0.0.1 would otherwise read the trace.
 import Dispatch
 @preconcurrency import Glibc

@@ -4,7 +4,7 @@ import CSupport
 struct ElfHeader { // Elf64_Ehdr
     var magic: UInt32 = 0, classAndData: UInt32 = 0
     var padding: UInt64 = 0
-    var type: UInt16 = 0, machine: UInt16 = 0
+    var type: UInt16 = 0, architecture: UInt16 = 0
     var version: UInt32 = 0
     var entry: UInt64 = 0, programHeaders: UInt64 = 0, sectionHeaders: UInt64 = 0
     var flags: UInt32 = 0

@@ -8,7 +8,7 @@ extension CodeFile {
         public var name: UnsafeRawBufferPointer
         public var address: UInt64
         public var byteCount: UInt64
-        /// A label of hand-written code.
+        /// A symbol without a type, of hand-written code.
         public var isNoType: Bool
         /// The name is that of what an IFUNC resolver chooses.
         public var isResolver: Bool

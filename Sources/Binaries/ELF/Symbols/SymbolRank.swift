@@ -5,7 +5,7 @@ public enum SymbolRank {
     /// first, which glibc makes the weak one. A mangled name begins with `_Z`, and says nothing by it.
     /// A resolver that has a name of its own goes by that one, be it local.
     /// - Parameters:
-    ///   - isNoType: a label of hand-written code
+    ///   - isNoType: a symbol without a type, of hand-written code
     ///   - isResolver: the name is that of what an IFUNC resolver chooses
     public static func of(_ name: UnsafeRawBufferPointer, isNoType: Bool, isResolver: Bool, isLocal: Bool, isWeak: Bool) -> UInt8 {
         let underscore = UInt8(ascii: "_"), isMangled = name.count > 2 && name[0] == underscore && name[1] == UInt8(ascii: "Z")

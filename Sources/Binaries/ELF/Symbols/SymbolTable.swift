@@ -95,7 +95,7 @@ package struct SymbolTable {
         return names.count - 1
     }
 
-    /// Labels of hand-written code; not mapping symbols ($x, $d) nor local labels.
+    /// Returns true if a symbol without a type is global and lies in code. Mapping symbols ($x, $d) are local.
     private static func isCode(_ symbol: GElf_Sym, _ file: ObjectFile) -> Bool {
         symbol.st_info >> 4 != UInt8(STB_LOCAL)
             && file.section(at: Int(symbol.st_shndx)).map { $0.sh_flags & UInt64(SHF_EXECINSTR) != 0 } ?? false

@@ -1,4 +1,4 @@
-// The version of agent and tool: the one place where it stands.
+// The version of agent and tool, declared here alone.
 #ifndef TRACER_VERSION_H
 #define TRACER_VERSION_H
 

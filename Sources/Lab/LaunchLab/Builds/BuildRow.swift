@@ -8,7 +8,7 @@ extension BuildComparison.Row: Record {
         Member("unit", \.figure.unit)
         Member("start", "", .choice(["warm", "cold"])) { .string($0.figure.isCold ? "cold" : "warm") }
         Member("place", "all: all files together", .choice(["all", "program", "library"])) { .string($0.figure.scopeName) }
-        Member("file", "file name of the library; null: the place is none", \.figure.library)
+        Member("file", "file name; null for the program and for all files together", \.figure.library)
         Member("old", "median", \.old.median).column("old") { $0.figure.unit.spelt($0.old.median) }
         Member("new", "median", \.new.median).column("new") { $0.figure.unit.spelt($0.new.median) }
         Member("difference", "new minus old, of the medians", \.difference.medians)

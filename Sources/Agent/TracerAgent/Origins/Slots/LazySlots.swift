@@ -120,7 +120,7 @@ extension LazyStub {
         let copies = UnsafeMutablePointer<Relocation>(bitPattern: UInt(relocations))!
         for n in 0..<count {
             var relocation = image.pointee.jumpRelocation(n)
-            // Other relocations in there (TLS descriptors) are never asked for by a call.
+            // Other relocations in there (R_*_TLSDESC) are never asked for by a call.
             if relocation.type == Architecture.jumpSlot { relocation.offset = tracer_address_lazy_sink() &- image.pointee.bias }
             copies[n] = relocation
         }

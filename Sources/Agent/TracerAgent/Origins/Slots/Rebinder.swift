@@ -1,7 +1,7 @@
 // Points the slots of a module at stubs: the ELF analogue of fishhook, one pass over its relocations.
 //
 // JUMP_SLOT is what a call through the PLT uses, always. GLOB_DAT is a function pointer unless the text proves
-// otherwise (TextScan.swift). Everything else (R_*_64 data, IRELATIVE, COPY, TLS descriptors, which may sit inside
+// otherwise (TextScan.swift). Everything else (R_*_64 data, IRELATIVE, COPY, TLSDESC, which may sit inside
 // .rela.plt) is left alone.
 import CSupport
 import CTraceLayout
