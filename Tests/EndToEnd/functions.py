@@ -538,7 +538,7 @@ def record_says_nothing_of_its_own_libraries(test):
     expect("functions recorded" in said and "libtracer" not in said, said[-400:])
 
 
-def calls_from_very_many_places_have_their_durations(test):
+def calls_from_very_many_sites_have_their_durations(test):
     """More than libtracer.so alone has labels for: `tracer record` brings space for more. Without it, which starts no program for another architecture,
     the second library is preloaded by hand; there libtracer.so has more labels (65,534), and each call takes longer."""
     groups, each, rounds = (140, 500, 1) if harness.EMULATOR else (120, 500, 3)
@@ -842,7 +842,7 @@ def tests():
     scarce = {"space_is_scarce.for_descriptions": where_space_is_scarce(768 << 10, True), "space_is_scarce.for_stubs": where_space_is_scarce(0, False),
               "space_is_scarce.but_for_a_hole": where_space_is_scarce(0, True, 6 << 20)}
     if harness.EMULATOR:
-        checks = {check.__name__: check for check in (calls_from_very_many_places_have_their_durations, a_resolver_is_recorded_when_the_loader_calls_it)}
+        checks = {check.__name__: check for check in (calls_from_very_many_sites_have_their_durations, a_resolver_is_recorded_when_the_loader_calls_it)}
         return [Functions("functions." + name, check) for name, check in {**scarce, **checks}.items()]
     ways = {"gcc.O0": ("g++", "-O0"), "gcc.O1": ("g++", "-O1"), "gcc.O2": ("g++", "-O2"), "gcc.O3": ("g++", "-O3"), "gcc.cf": ("g++", "-O2", "-fcf-protection"),
             "gcc.nops": ("g++", "-O2", "-fpatchable-function-entry=8"), "gcc.static": ("g++", "-O2", "-no-pie"), "clang.O2": ("clang++", "-O2"),

@@ -238,7 +238,7 @@ def damaged_files(test):
         expect(remembered, f"one flipped bit at {offset} made everything forgotten")
 
 
-def places_that_are_not_ones_own(test):
+def paths_that_are_not_ones_own(test):
     calls = test.alone()
     test.calls_of()
     good = CacheFile(test.file).packed()

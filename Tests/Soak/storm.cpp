@@ -75,15 +75,15 @@ static void try_exception(unsigned *seed) {
 }
 
 struct Target {
-    jmp_buf place;
+    jmp_buf point;
     long value;
 };
-static long jumps(void *argument) { longjmp(static_cast<Target *>(argument)->place, 1); }
+static long jumps(void *argument) { longjmp(static_cast<Target *>(argument)->point, 1); }
 static void try_longjmp(unsigned *seed) {
     Target target;
     target.value = rand_r(seed);
     long expected = target.value;
-    if (!setjmp(target.place)) {
+    if (!setjmp(target.point)) {
         storm_nest(rand_r(seed) % 20, jumps, &target);
         CHECK(!"jumped");
     }
@@ -184,13 +184,13 @@ int main(int argc, char **argv) {
     long started = 0;
     // The oldest is joined and another one takes its place: all of `most` exist at any time.
     for (; now() < end; started++) {
-        pthread_t &place = threads[started % most];
+        pthread_t &thread = threads[started % most];
         if (started >= most) {
             void *result;
-            CHECK(!pthread_join(place, &result) && (long)result == started - most + 1);
+            CHECK(!pthread_join(thread, &result) && (long)result == started - most + 1);
             counts->threads++;
         }
-        CHECK(!pthread_create(&place, &attributes, work, (void *)(started + 1)));
+        CHECK(!pthread_create(&thread, &attributes, work, (void *)(started + 1)));
     }
     for (long n = started > most ? started - most : 0; n < started; n++) CHECK(!pthread_join(threads[n % most], nullptr));
     stopping = true;

@@ -203,7 +203,7 @@ private extension Summary {
         #expect(Summary(now, workers: 1).calls == whole.summary.calls)
     }
 
-    @Test func aPlaceThatIsBeingRewrittenIsNoDamage() throws {
+    @Test func aChunkThatIsBeingRewrittenIsNoDamage() throws {
         let whole = program(seed: 5, events: 100).bytes()
         var rewritten = [UInt8](repeating: 0xab, count: 3 * 4096) // half cleared, or half copied: its magic comes last
         rewritten.replaceSubrange(0..<4, with: [0, 0, 0, 0])

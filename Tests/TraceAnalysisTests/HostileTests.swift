@@ -176,7 +176,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         #expect(loaded.summary.functions.map { $0.name } == ["evil\u{fffd}[2J"])
     }
 
-    @Test func aStoredFrameOfAnImpossibleFunctionKeepsItsPlace() throws {
+    @Test func aStoredFrameOfAnImpossibleFunctionKeepsItsPosition() throws {
         let loaded = try Loaded([.inherit(.max, 0), .call(1, 10, 20)])
         #expect(loaded["?#0"]?.selfTime == 10)
         #expect(try loaded.lines() == ["?#0 20 open inherited", " main 10"])

@@ -165,7 +165,7 @@ private func trace(length: Int) throws -> TraceFile {
             })
     }
 
-    @Test func placesOfARowAreThoseOfTheSchema() throws {
+    @Test func indicesOfARowAreThoseOfTheSchema() throws {
         let page = try data(ViewPage([trace(length: 4_000_000)]).html), outer = try #require(try rows(page, "row")["outer"])
         #expect(["calls", "total", "self", "maximum", "p99"].map { outer[$0] } == [2, 8_000_000, 4_000_000, 7_000_000, 7_000_000])
         #expect(try #require(outer["p50"]) > 900_000)
@@ -176,7 +176,7 @@ private func trace(length: Int) throws -> TraceFile {
         #expect(["self", "before", "calls", "callsBefore", "noise"].map { inner[$0] } == [4_500_000, 4_000_000, 1, 1, 1])
     }
 
-    @Test func placesOfASliceAndOfABandAreThoseOfTheSchema() throws {
+    @Test func indicesOfASliceAndOfABandAreThoseOfTheSchema() throws {
         let page = try data(ViewPage([trace(length: 4_000_000)]).html)
         let threads = try #require(page["threads"] as? [[String: Any]]), functions = try #require(page["functions"] as? [[String]])
         func groups(_ thread: Int, _ list: String, _ kind: String) throws -> [[String: Any]] {

@@ -1,5 +1,5 @@
 // backtrace(), _Unwind_Backtrace and the frames of an exception table walk through traced frames to main. `raw`: every
-// frame is printed as it is, of whatever module: there must be no other ones, and none at another place.
+// frame is printed as it is, of whatever module: there must be no other ones, and none at another address.
 // compilers: gcc clang
 // build: -O1 -fno-omit-frame-pointer -fexceptions -fno-optimize-sibling-calls
 // library: walk

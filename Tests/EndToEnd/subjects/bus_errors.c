@@ -25,7 +25,7 @@ static sigjmp_buf back;
 static char alternate[65536];
 static volatile char *page;
 static volatile int seen, in_alternate, blocked, code;
-static volatile long place;
+static volatile long fault_address;
 static void handler(int number, siginfo_t *info, void *context) {
     (void)context;
     char here;
@@ -36,7 +36,7 @@ static void handler(int number, siginfo_t *info, void *context) {
     in_alternate = &here >= alternate && &here < alternate + sizeof alternate;
     blocked = sigismember(&mask, SIGUSR1) * 4 + sigismember(&mask, SIGBUS) * 2 + sigismember(&mask, SIGUSR2);
     code = info->si_code;
-    place = (long)info->si_addr;
+    fault_address = (long)info->si_addr;
     if (info->si_code > 0) siglongjmp(back, 1);
 }
 /// A mapping whose file has become shorter: the program's own fault.
@@ -49,7 +49,7 @@ static void own_fault(void) {
     close(file);
 }
 static void show(const char *what) {
-    printf("%s: seen %d, alternate %d, blocked %d, code %d, at the page %d\n", what, seen, in_alternate, blocked, code, place == (long)page);
+    printf("%s: seen %d, alternate %d, blocked %d, code %d, at the page %d\n", what, seen, in_alternate, blocked, code, fault_address == (long)page);
     fflush(stdout);
 }
 static void check_is(void (*expected)(int, siginfo_t *, void *), int flags) {

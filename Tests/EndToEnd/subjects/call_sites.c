@@ -35,9 +35,9 @@ int main(int argc, char **argv) {
         void (*calls)(unsigned long *) = (void (*)(unsigned long *))dlsym(plugin, "plugin_calls");
         CHECK(calls);
         calls(&count);
-        void *place = *(void **)plugin; // l_addr of struct link_map, <link.h>
+        void *base = *(void **)plugin; // l_addr of struct link_map, <link.h>
         CHECK(!dlclose(plugin));
-        CHECK(mmap(place, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == place);
+        CHECK(mmap(base, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == base);
     }
     counted("site_called", count);
     printf("%lu calls\n", count);

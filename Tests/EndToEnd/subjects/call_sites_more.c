@@ -1,7 +1,7 @@
-// More places of the code than the agent has labels for: the calls from those that come later have no length, and that is said.
+// More call sites than the agent has labels for: calls from the later ones have no length, and the agent says so.
 // build: -O1 -fno-toplevel-reorder
 // library: sites
 // case: more 3 0
-// says: 1 more places than there are labels for
+// says: 1 more call sites than there are labels for
 // tree: none the subject counts its calls
 #include "call_sites.c"

@@ -6,7 +6,7 @@
 // variant: lazy -Wl,-z,lazy
 // variant: no_plt@gcc -fno-plt
 #include "subject.h"
-struct context { uintptr_t place, stack, saved[12]; };
+struct context { uintptr_t pc, stack, saved[12]; };
 int own_captureContext(struct context *), disguised_setjmp(struct context *), far_context(struct context *);
 int longest_jmp(struct context *), popped_context(struct context *);
 void own_restoreContext(struct context *, int) __attribute__((noreturn));
@@ -56,8 +56,8 @@ EXPORT long linked_context(uintptr_t **list) {
     *list = NULL;
     return sum;
 }
-EXPORT long calls_context(uintptr_t *place) {
-    long sum = plain_context((long *)place, 2);
+EXPORT long calls_context(uintptr_t *pc) {
+    long sum = plain_context((long *)pc, 2);
     OPAQUE();
     return sum + 1;
 }
@@ -65,7 +65,7 @@ EXPORT long calls_context(uintptr_t *place) {
 /// The address is that of code of this program, after the call, and the stack pointer lies in this frame's neighbourhood.
 static void look(const char *name, struct context *context, int count) {
     Dl_info info, own;
-    int isOwn = dladdr((void *)context->place, &info) && dladdr((void *)look, &own) && info.dli_fbase == own.dli_fbase;
+    int isOwn = dladdr((void *)context->pc, &info) && dladdr((void *)look, &own) && info.dli_fbase == own.dli_fbase;
     intptr_t distance = (intptr_t)__builtin_frame_address(0) - (intptr_t)context->stack;
     printf("%s %d: %s, %s\n", name, count, isOwn ? "own" : "other", distance < 4096 && distance > -4096 ? "near" : "far");
 }
@@ -86,8 +86,8 @@ int main(void) {
     try_longest_jmp();
     try_popped_context();
     long sum = 1;
-    uintptr_t *list, place = 1;
-    CHECK(plain_context(&sum, 4) == 5 && linked_context(&list) == 4 && calls_context(&place) == 4);
+    uintptr_t *list, pc = 1;
+    CHECK(plain_context(&sum, 4) == 5 && linked_context(&list) == 4 && calls_context(&pc) == 4);
     return 0;
 }
 #endif

@@ -1,4 +1,4 @@
-// Recursions of many depths whose returns fill the chunk that their calls are in: a frame's place in that chunk means nothing in the
+// Recursions of many depths whose returns fill the chunk that their calls are in: a frame's offset in that chunk means nothing in the
 // next chunk, though it may lie at the same address.
 // compilers: gcc clang
 // library: first -Wl,--allow-shlib-undefined

@@ -1,5 +1,5 @@
 // Functions that wait, or let another thread go on: each call is recorded with its object, whichever path of the agent it takes. The
-// objects lie at a place that is the same in each run.
+// objects lie at addresses that are the same in each run.
 // build: -O2 -pthread
 // library: through -pthread
 // variant: plt

@@ -58,7 +58,7 @@ extern initializer *__init_array_start[] __attribute__((visibility("hidden")));
 extern initializer *__init_array_end[] __attribute__((visibility("hidden")));
 __attribute__((used)) void __libc_csu_init(int count, char **arguments, char **environment) {
     own_init();
-    for (initializer **place = __init_array_start; place < __init_array_end; place++) (*place)(count, arguments, environment);
+    for (initializer **entry = __init_array_start; entry < __init_array_end; entry++) (*entry)(count, arguments, environment);
 }
 __attribute__((used)) void __libc_csu_fini(void) {}
 __attribute__((destructor)) static void last(void) { CHECK(order++ == 5); }

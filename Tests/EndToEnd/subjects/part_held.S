@@ -272,7 +272,7 @@
     slot_jump held_leaf
     end jump_held_leaf
 
-// Many places that call the same function, 32 bytes apart.
+// Many call sites of the same function, 32 bytes apart.
     .globl sites
     .type sites, %function
     .p2align 5

@@ -24,7 +24,7 @@
     .endr
     .endm
 #ifdef PATHS
-// long path_mark(struct place *), void path_resume(struct place *, long): setjmp and longjmp.
+// long path_mark(struct jump_point *), void path_resume(struct jump_point *, long): setjmp and longjmp.
     function path_mark
     mov %rbx, (%rdi)
     mov %rbp, 8(%rdi)
@@ -70,7 +70,7 @@
     load_all
     ret
     end path_exchange
-    function path_popped // its return address leaves the stack at once, and its place is written over
+    function path_popped // its return address leaves the stack at once, and its slot is written over
     lea 1(%rdi), %rax
     pop %rcx
     push %rax
@@ -79,7 +79,7 @@
     pop %rax
     jmp *%rcx
     end path_popped
-    function path_pushed // and goes back to another place
+    function path_pushed // and goes back to another slot
     lea 2(%rdi), %rax
     pop %rcx
     sub $64, %rsp

@@ -13,8 +13,8 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
-enum { PROGRAM, CALLEE, AGENT, AGENT_APART, ELSEWHERE, PLACES }; // AGENT_APART: signals blocked, or on another stack
-static const char *const place_names[PLACES] = {"the program", "the callee", "the agent", "the agent's slow path", "libc, the loader or a stub"};
+enum { PROGRAM, CALLEE, AGENT, AGENT_APART, ELSEWHERE, REGIONS }; // AGENT_APART: signals blocked, or on another stack
+static const char *const region_names[REGIONS] = {"the program", "the callee", "the agent", "the agent's slow path", "libc, the loader or a stub"};
 #if defined __x86_64__
 enum { SAVED = 6, ARGUMENTS = 8, RESULTS = 4, REGISTERS = 15, LOOKS = 4000 };
 static const char *const register_names[REGISTERS] = {"rbx", "rbp", "r12", "r13", "r14", "r15", "rdi", "rsi", "rdx", "rcx", "r8", "r9", "r10", "rax", "r11"};
@@ -33,7 +33,7 @@ struct held {
     uint64_t saved[11], arguments[9], results[4], out[4], out_saved[11];
     uintptr_t low, top; // bounds of the stack that the patterns' caller runs on
     volatile int finished;
-    volatile unsigned long calls, looks, seen[PLACES];
+    volatile unsigned long calls, looks, seen[REGIONS];
     char fault[300];
 };
 _Static_assert(offsetof(struct held, target) == HELD_TARGET && offsetof(struct held, saved) == HELD_SAVED && offsetof(struct held, arguments) == HELD_ARGUMENTS
@@ -70,32 +70,32 @@ static int each_module(struct dl_phdr_info *module, size_t size, void *unused) {
 static int within(struct range range, uintptr_t address) { return address >= range.low && address < range.high; }
 
 /// `stack`: a copy of the words from `from` to the top.
-static void judge_one(const struct registers *r, const uint64_t *stack, uintptr_t from, int place, const char *what, uint64_t pattern, int number) {
+static void judge_one(const struct registers *r, const uint64_t *stack, uintptr_t from, int region, const char *what, uint64_t pattern, int number) {
     if (r->all[number] == pattern) return;
-    if (place != PROGRAM && place != CALLEE) {
+    if (region != PROGRAM && region != CALLEE) {
         for (int n = 0; n < REGISTERS; n++) if (r->all[n] == pattern) return;
         for (size_t n = 0; n < (H->top - from) / 8; n++) if (stack[n] == pattern) return;
     }
     if (!H->fault[0])
         snprintf(H->fault, sizeof H->fault, "%s of the caller's %s is nowhere: in %s (pc %#lx, the agent from %#lx), sp %ld below the top of the stack",
-                 what, register_names[number], place_names[place], (long)r->pc, (long)agent.low, (long)(H->top - r->sp));
+                 what, register_names[number], region_names[region], (long)r->pc, (long)agent.low, (long)(H->top - r->sp));
     H->finished = 1;
 }
 static void judge(const struct registers *r, const uint64_t *stack, uintptr_t from, int apart) {
     uint32_t phase = H->phase;
-    int place = within(program, r->pc) ? PROGRAM : within(callee, r->pc) ? CALLEE
+    int region = within(program, r->pc) ? PROGRAM : within(callee, r->pc) ? CALLEE
         : !within(agent, r->pc) ? ELSEWHERE : apart || r->sp < H->low || r->sp >= H->top ? AGENT_APART : AGENT;
     H->looks++;
     if (phase == PHASE_NONE) return;
-    H->seen[place]++;
+    H->seen[region]++;
 #ifdef JUDGE_SAVED
-    for (int n = 0; n < SAVED; n++) judge_one(r, stack, from, place, "the value", H->saved[n], saved_registers[n]);
+    for (int n = 0; n < SAVED; n++) judge_one(r, stack, from, region, "the value", H->saved[n], saved_registers[n]);
 #endif
 #ifdef JUDGE_ARGUMENTS
     for (int n = 0; with_arguments && phase == PHASE_ARGUMENTS && n < ARGUMENTS; n++)
-        judge_one(r, stack, from, place, "the argument", H->arguments[n], argument_registers[n]);
+        judge_one(r, stack, from, region, "the argument", H->arguments[n], argument_registers[n]);
     for (int n = 0; with_arguments && phase == PHASE_RESULTS && n < RESULTS; n++)
-        judge_one(r, stack, from, place, "the result", H->results[n], result_registers[n]);
+        judge_one(r, stack, from, region, "the result", H->results[n], result_registers[n]);
 #endif
 }
 /// From where the stack is looked at.
@@ -127,7 +127,7 @@ static NOINLINE void calls(void) {
     while (!H->finished) one_call();
 }
 
-// Places where the calls are made: another context, a signal stack, a second level of calls, or here.
+// Contexts in which the calls are made: another context, a signal stack, a second level of calls, or here.
 static ucontext_t own, other;
 static char other_stack[4 * STACK] __attribute__((aligned(64)));
 static void on_signal_stack(int unused) { (void)unused; calls(); }
@@ -161,7 +161,7 @@ static void prepare(const char *what) {
 }
 
 /// Straight to the kernel: the observer's own calls are of no interest, and there are many.
-static long kernel(long number, long a, long b, long c, long d, long e, long f) {
+static long system_call(long number, long a, long b, long c, long d, long e, long f) {
 #if defined __x86_64__
     long result;
     register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
@@ -206,11 +206,11 @@ static void look(int unused, siginfo_t *info, void *context) {
 static pid_t looked_at;
 static void (*toggle[2])(void); // recording, off and on
 static void *send(void *unused) {
-    pid_t process = (pid_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    pid_t process = (pid_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     while (!enough(LOOKS)) {
         unsigned long before = H->looks;
-        CHECK(!kernel(SYS_tgkill, process, looked_at, SIGUSR1, 0, 0, 0));
-        for (unsigned n = 1; H->looks == before; n++) if (n % 4096 == 0) kernel(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        CHECK(!system_call(SYS_tgkill, process, looked_at, SIGUSR1, 0, 0, 0));
+        for (unsigned n = 1; H->looks == before; n++) if (n % 4096 == 0) system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
         if (toggle[0]) toggle[H->looks & 1]();
         pass_time();
     }
@@ -221,7 +221,7 @@ static void look_by_signals(const char *where) {
     struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO};
     sigaddset(&action.sa_mask, SIGUSR2); // else calls begin in a look that has just begun, with SIGUSR1 blocked, and never end
     CHECK(!sigaction(SIGUSR1, &action, NULL));
-    looked_at = (pid_t)kernel(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    looked_at = (pid_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     for (int n = 0; !strcmp(where, "toggled") && n < 2; n++) *(void **)&toggle[n] = dlsym(RTLD_DEFAULT, n ? "tracer_start" : "tracer_stop");
     pthread_t sender;
     CHECK(!pthread_create(&sender, NULL, send, NULL));
@@ -238,7 +238,7 @@ static void stopped(pid_t pid) {
     struct registers r;
     struct user_regs_struct user;
     struct iovec to = {&user, sizeof user};
-    CHECK(!kernel(SYS_ptrace, PTRACE_GETREGSET, pid, 1 /* NT_PRSTATUS */, (long)&to, 0, 0));
+    CHECK(!system_call(SYS_ptrace, PTRACE_GETREGSET, pid, 1 /* NT_PRSTATUS */, (long)&to, 0, 0));
 #if defined __x86_64__
     r = (struct registers){user.rip, user.rsp, {user.rbx, user.rbp, user.r12, user.r13, user.r14, user.r15, user.rdi, user.rsi, user.rdx, user.rcx, user.r8, user.r9,
                                                 user.r10, user.rax, user.r11}};
@@ -250,17 +250,17 @@ static void stopped(pid_t pid) {
     uintptr_t from = stack_from(r.sp);
     if (H->phase != PHASE_NONE) {
         uint64_t mask = 0;
-        if (within(agent, r.pc)) CHECK(!kernel(SYS_ptrace, 0x420a /* PTRACE_GETSIGMASK */, pid, sizeof mask, (long)&mask, 0, 0));
+        if (within(agent, r.pc)) CHECK(!system_call(SYS_ptrace, 0x420a /* PTRACE_GETSIGMASK */, pid, sizeof mask, (long)&mask, 0, 0));
         apart = mask >> (SIGUSR1 - 1) & 1;
         CHECK(H->top - from <= sizeof stack);
         struct iovec here = {stack, H->top - from}, there = {(void *)from, H->top - from};
-        CHECK(kernel(SYS_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) == (long)(H->top - from));
+        CHECK(system_call(SYS_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) == (long)(H->top - from));
     }
     judge(&r, stack, from, apart);
 }
 static int wait_for(pid_t pid) {
     int status;
-    CHECK(kernel(SYS_wait4, pid, (long)&status, __WALL, 0, 0, 0) == pid);
+    CHECK(system_call(SYS_wait4, pid, (long)&status, __WALL, 0, 0, 0) == pid);
     return status;
 }
 static void look_by_ptrace(const char *where, int step) {
@@ -270,11 +270,11 @@ static void look_by_ptrace(const char *where, int step) {
         run(where);
         exit(0);
     }
-    while (!H->calls) kernel(SYS_sched_yield, 0, 0, 0, 0, 0, 0); // the child's own beginning, with its signals
+    while (!H->calls) system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0); // the child's own beginning, with its signals
     CHECK(!ptrace(PTRACE_SEIZE, pid, NULL, (void *)PTRACE_O_EXITKILL));
     int running = 1;
     while (!enough(step ? 60000 : LOOKS)) {
-        if (running) CHECK(!kernel(SYS_ptrace, PTRACE_INTERRUPT, pid, 0, 0, 0, 0));
+        if (running) CHECK(!system_call(SYS_ptrace, PTRACE_INTERRUPT, pid, 0, 0, 0, 0));
         int status = wait_for(pid);
         if (WIFEXITED(status) || WIFSIGNALED(status)) {
             fprintf(stderr, "the child ended: %#x\n", status);
@@ -282,14 +282,14 @@ static void look_by_ptrace(const char *where, int step) {
         }
         int is_signal = WSTOPSIG(status) != SIGTRAP; // let through
         if (!is_signal) stopped(pid);
-        CHECK(!kernel(SYS_ptrace, step ? PTRACE_SINGLESTEP : PTRACE_CONT, pid, 0, is_signal ? WSTOPSIG(status) : 0, 0, 0));
+        CHECK(!system_call(SYS_ptrace, step ? PTRACE_SINGLESTEP : PTRACE_CONT, pid, 0, is_signal ? WSTOPSIG(status) : 0, 0, 0));
         running = !step;
         if (!step) pass_time();
     }
     H->finished = 1;
     if (!running) {
         wait_for(pid);
-        CHECK(!kernel(SYS_ptrace, PTRACE_CONT, pid, 0, 0, 0, 0));
+        CHECK(!system_call(SYS_ptrace, PTRACE_CONT, pid, 0, 0, 0, 0));
     }
     CHECK(wait_for(pid) == 0);
 }
@@ -315,8 +315,8 @@ int main(int argc, char **argv) {
     else look_by_ptrace(where, !strcmp(how, "step"));
     int seen = (H->seen[CALLEE] || !callee_wanted) && (!agent.high || (H->seen[AGENT] && (!slow_path_wanted || H->seen[AGENT_APART])));
     if (H->fault[0] || !seen) {
-        fprintf(stderr, "%s\n%lu calls, %lu looks", H->fault[0] ? H->fault : "a place was never seen", H->calls, H->looks);
-        for (int n = 0; n < PLACES; n++) fprintf(stderr, "%s %lu in %s", n ? "," : ", with patterns:", H->seen[n], place_names[n]);
+        fprintf(stderr, "%s\n%lu calls, %lu looks", H->fault[0] ? H->fault : "a region was never seen", H->calls, H->looks);
+        for (int n = 0; n < REGIONS; n++) fprintf(stderr, "%s %lu in %s", n ? "," : ", with patterns:", H->seen[n], region_names[n]);
         fputs("\n", stderr);
         return 1;
     }

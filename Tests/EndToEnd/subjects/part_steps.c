@@ -13,13 +13,13 @@ int _ULaarch64_get_reg(void *cursor, int number, unsigned long *value);
 static NOINLINE int look(void) {
     static ucontext_t context;
     static unsigned long cursor[CURSOR_WORDS];
-    unsigned long place;
+    unsigned long pc;
     int depth = 0;
     CHECK(!getcontext(&context) && !_ULaarch64_init_local(cursor, &context));
     do {
         Dl_info info;
-        CHECK(!_ULaarch64_get_reg(cursor, UNW_REG_IP, &place) && dladdr((void *)place, &info));
-        printf("%d %s+%lx\n", depth, strrchr(info.dli_fname, '/'), place - (unsigned long)info.dli_fbase);
+        CHECK(!_ULaarch64_get_reg(cursor, UNW_REG_IP, &pc) && dladdr((void *)pc, &info));
+        printf("%d %s+%lx\n", depth, strrchr(info.dli_fname, '/'), pc - (unsigned long)info.dli_fbase);
     } while (++depth < 64 && _ULaarch64_step(cursor) > 0);
     return depth;
 }

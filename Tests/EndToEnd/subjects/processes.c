@@ -87,7 +87,7 @@ static void on_threads(void *(*body)(void *), int count) {
     for (int i = 0; i < count; i++) CHECK(!pthread_join(threads[i], NULL));
 }
 /// Straight to the kernel: no call that is recorded.
-static long kernel(long number, long a, long b, long c, long d) {
+static long system_call(long number, long a, long b, long c, long d) {
 #if defined __x86_64__
     long result;
     register long r10 __asm__("r10") = d, r8 __asm__("r8") = 0;
@@ -104,15 +104,15 @@ static long kernel(long number, long a, long b, long c, long d) {
 static int go[2];
 static volatile int is_cloned;
 static void *unseen_body(void *status) {
-    long pid = kernel(SYS_clone, SIGCHLD, 0, 0, 0);
+    long pid = system_call(SYS_clone, SIGCHLD, 0, 0, 0);
     if (pid == 0) {
         char byte;
-        while (kernel(SYS_read, go[0], (long)&byte, 1, 0) == -EINTR) {}
+        while (system_call(SYS_read, go[0], (long)&byte, 1, 0) == -EINTR) {}
         children(20);
-        kernel(SYS_exit_group, 5, 0, 0, 0);
+        system_call(SYS_exit_group, 5, 0, 0, 0);
     }
     is_cloned = 1;
-    while (kernel(SYS_wait4, pid, (long)status, 0, 0) == -EINTR) {}
+    while (system_call(SYS_wait4, pid, (long)status, 0, 0) == -EINTR) {}
     return status;
 }
 static void *later_body(void *unused) {

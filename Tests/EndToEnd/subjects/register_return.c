@@ -1,5 +1,5 @@
 // A function that keeps its return address in a register, as LLVM's outliner lets one, and calls through a slot: two calls
-// are open at one place of the stack. And calls that are left by longjmp at that place, from a function that calls itself too.
+// are open at one stack pointer. And calls that are left by longjmp at that stack pointer, from a function that calls itself too.
 // architecture: aarch64 a return address is always on the stack there
 // library: kept -Wl,-z,now
 // compilers: gcc clang
@@ -13,7 +13,7 @@ long again(int depth, jmp_buf target);
 EXPORT long leaf(long value) { return value + 1; }
 EXPORT void leave(jmp_buf target) { longjmp(target, 1); }
 long again_by_slot(int depth, jmp_buf target) __asm__("again");
-/// Left by what it calls, and goes on: the call that was left had the place of the next one.
+/// Left by what it calls, and goes on: the call that was left had the stack pointer of the next one.
 EXPORT long again(int depth, jmp_buf target) {
     jmp_buf own;
     if (!depth) longjmp(target, 1);

@@ -25,17 +25,17 @@
 // case: not_recording_by_signal TRACER_START=off signal outer here
 // case: while_recording_is_switched_off_and_on_by_signal signal outer toggled
 // case: in_another_thread_by_signal signal outer thread
-// case: at_first_calls_from_many_places_by_signal signal sites here
+// case: at_first_calls_from_many_sites_by_signal signal sites here
 // case: by_the_kernels_clock_by_signal TRACER_CLOCK=monotonic signal outer here
 // case: by_the_kernels_clock_by_ptrace TRACER_CLOCK=monotonic ptrace outer here
-// case: at_first_calls_from_many_places_by_ptrace ptrace sites here
+// case: at_first_calls_from_many_sites_by_ptrace ptrace sites here
 // case: in_dlopen_by_signal signal dlopen here
 // case: in_dlopen_by_ptrace ptrace dlopen here
 // case: in_a_call_that_the_agent_inspects_by_ptrace ptrace syscall here
 // native: in_a_leaf_by_ptrace in_a_call_with_a_call_inside_by_ptrace because an emulator of user programs has no ptrace
 // native: in_a_callee_that_ends_in_a_tail_call_by_ptrace below_the_time_filter_by_ptrace because an emulator of user programs has no ptrace
 // native: beyond_the_depth_by_ptrace on_a_context_by_ptrace on_a_signal_stack_by_ptrace because an emulator of user programs has no ptrace
-// native: by_the_kernels_clock_by_ptrace at_first_calls_from_many_places_by_ptrace because an emulator of user programs has no ptrace
+// native: by_the_kernels_clock_by_ptrace at_first_calls_from_many_sites_by_ptrace because an emulator of user programs has no ptrace
 // native: in_dlopen_by_ptrace in_a_call_that_the_agent_inspects_by_ptrace because an emulator of user programs has no ptrace
 // timeout: 900
 // tree: none there are as many calls as the observer needs

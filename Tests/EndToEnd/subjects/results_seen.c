@@ -17,7 +17,7 @@
 // case: on_a_context_by_step step outer context
 // case: on_a_signal_stack_by_step step outer signal_stack
 // case: by_the_kernels_clock_by_step TRACER_CLOCK=monotonic step outer here
-// case: at_first_calls_from_many_places_by_step step sites here
+// case: at_first_calls_from_many_sites_by_step step sites here
 // case: in_dlopen_by_step step dlopen here
 // case: in_a_call_that_the_agent_inspects_by_step step syscall here
 // case: in_a_call_of_a_number_by_step step number here
@@ -29,7 +29,7 @@
 // native: of_a_leaf_by_step of_a_call_with_a_call_inside_by_step of_a_tail_call_by_step because an emulator of user programs has no ptrace
 // native: when_the_caller_is_a_tail_call_by_step below_the_time_filter_by_step because an emulator of user programs has no ptrace
 // native: beyond_the_depth_by_step on_a_context_by_step on_a_signal_stack_by_step because an emulator of user programs has no ptrace
-// native: by_the_kernels_clock_by_step at_first_calls_from_many_places_by_step in_dlopen_by_step because an emulator of user programs has no ptrace
+// native: by_the_kernels_clock_by_step at_first_calls_from_many_sites_by_step in_dlopen_by_step because an emulator of user programs has no ptrace
 // native: in_a_call_that_the_agent_inspects_by_step in_a_call_of_a_number_by_step because an emulator of user programs has no ptrace
 // timeout: 900
 // tree: none there are as many calls as the observer needs

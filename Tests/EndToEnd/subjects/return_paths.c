@@ -1,5 +1,5 @@
-// Control goes on at the right place, however a traced call comes back: twice or more; on a stack that was copied away and
-// back, among others that are blocked in the same call at the same place; on another thread; by a jump; past its caller;
+// Control goes on at the right address, however a traced call comes back: twice or more; on a stack that was copied away and
+// back, among others that are blocked in the same call at the same stack pointer; on another thread; by a jump; past its caller;
 // with registers spoiled that its caller does not need. None of these functions bears a name that is known.
 // sources: part_paths.S
 // library: paths=part_paths.S -DPATHS
@@ -11,8 +11,8 @@
 // case: with_a_hundred_copies_in_the_same_call copies 100 40000
 // case: with_a_hundred_copies_on_a_thread copies 100 40000 thread
 // case: on_another_thread threads
-// case: by_a_jump_after_its_place_was_written_over popped
-// case: from_another_stack_place pushed
+// case: by_a_jump_after_its_slot_was_written_over popped
+// case: to_another_return_slot pushed
 // case: with_callee_saved_registers_spoiled spoils
 // case: past_its_caller beyond
 // disorder: * because calls end more than once, on another thread, or not at all
@@ -29,9 +29,9 @@ EXPORT long path_run(long value, long (*leave)(long)) {
     return path_step(value ^ kept) & 0xffffff;
 }
 #else
-struct place { uintptr_t words[16]; };
-long path_mark(struct place *) __attribute__((returns_twice));
-void path_resume(struct place *, long) __attribute__((noreturn));
+struct jump_point { uintptr_t words[16]; };
+long path_mark(struct jump_point *) __attribute__((returns_twice));
+void path_resume(struct jump_point *, long) __attribute__((noreturn));
 void path_switch(void **save, void *to);
 void path_exchange(void *(*exchange)(void *), void *scratch);
 long path_popped(long), path_pushed(long), path_between(long), call_spoils(long);
@@ -44,14 +44,14 @@ static unsigned chance(void) {
     return seed >> 8;
 }
 
-static struct place place;
+static struct jump_point point;
 static long resumed;
-static NOINLINE long back(long unused) { (void)unused; path_resume(&place, ++resumed); }
+static NOINLINE long back(long unused) { (void)unused; path_resume(&point, ++resumed); }
 static long twice(void) {
     volatile long sum = 0;
     for (volatile int round = 0; round < 3000; round++) {
         resumed = 0;
-        long value = path_mark(&place);
+        long value = path_mark(&point);
         CHECK(value == resumed); // the first return, the second …
         sum = step(sum + value) & 0xffffff;
         if (value == 4) continue;
@@ -63,7 +63,7 @@ static long twice(void) {
     return sum;
 }
 
-// Coroutines on one stack, copied away while another runs. All are left in the same call at the same place.
+// Coroutines on one stack, copied away while another runs. All are left in the same call at the same stack pointer.
 struct copy { char *sp, *bytes; size_t size; long value; int turns; };
 enum { MOST = 100 };
 static struct copy copies[MOST + 1], *now, *next; // the last one is the scheduler

@@ -18,11 +18,11 @@ NOINLINE uintptr_t loads(void) { return WORD; }
 NOINLINE uintptr_t subtracts(uintptr_t base) { return base - WORD; }
 NOINLINE uintptr_t adds(uintptr_t base) { return base + WORD; }
 NOINLINE uintptr_t mixes(uintptr_t key) { return (key ^ WORD) * 3; }
-NOINLINE void stores(uintptr_t *place) { *place = WORD; }
-NOINLINE void stores_between_calls(uintptr_t *place) { note(); *place = WORD; note(); }
+NOINLINE void stores(uintptr_t *target) { *target = WORD; }
+NOINLINE void stores_between_calls(uintptr_t *target) { note(); *target = WORD; note(); }
 NOINLINE int compares_between_calls(uintptr_t limit) { note(); int is = WORD < limit; note(); return is; }
 NOINLINE Pair returns_two(uintptr_t a) { return (Pair){a, WORD}; }
-NOINLINE void stores_two(Pair *place, uintptr_t a) { *place = (Pair){a, WORD}; }
+NOINLINE void stores_two(Pair *target, uintptr_t a) { *target = (Pair){a, WORD}; }
 NOINLINE int chooses(int which, uintptr_t limit) { return which ? WORD < limit : 7; }
 NOINLINE uint32_t takes_half(void) { return (uint32_t)WORD; }
 NOINLINE int has_a_large_frame(uintptr_t limit) { volatile char buffer[100000]; buffer[5] = 1; note(); return buffer[5] && WORD < limit; }

@@ -34,7 +34,7 @@ static void print_report(const char *program, const char *how) {
         } else {
             if (any && !done && line[0] == '\n') puts("  end");
             any = done = false;
-            if (char *place = strstr(line, "SUMMARY")) printf("  %.60s %s", strstr(place, " in ") ? "in" : place, strstr(place, " in ") ? strstr(place, " in ") + 4 : "\n");
+            if (char *summary = strstr(line, "SUMMARY")) printf("  %.60s %s", strstr(summary, " in ") ? "in" : summary, strstr(summary, " in ") ? strstr(summary, " in ") + 4 : "\n");
         }
     }
     int status = pclose(report);

@@ -1,5 +1,5 @@
 // A task that shares its parent's memory and thread block and runs at the same time, on a stack of its own (clone(2) with
-// CLONE_VM, without CLONE_SETTLS: LeakSanitizer's). Both call from very many places, so that the agent has work to do in both.
+// CLONE_VM, without CLONE_SETTLS: LeakSanitizer's). Both call from very many call sites, so that the agent has work to do in both.
 // The task's own calls are not recorded: there is no thread that they would belong to.
 // build: -O1 -fno-toplevel-reorder
 // library: shared

@@ -101,14 +101,14 @@ static void child(void) {
     exit(0);
 }
 /// Straight to the kernel: the stepping parent's own calls are of no interest, and there are many.
-static long kernel(long number, long a, long b, long c, long d) {
+static long system_call(long number, long a, long b, long c, long d) {
     long result;
     register long r10 __asm__("r10") = d;
     __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
     return result;
 }
-static long trace(long request, pid_t pid, long data) { return kernel(SYS_ptrace, request, pid, 0, data); }
-static pid_t wait_any(pid_t pid, int *status) { return (pid_t)kernel(SYS_wait4, pid, (long)status, __WALL, 0); }
+static long trace(long request, pid_t pid, long data) { return system_call(SYS_ptrace, request, pid, 0, data); }
+static pid_t wait_any(pid_t pid, int *status) { return (pid_t)system_call(SYS_wait4, pid, (long)status, __WALL, 0); }
 /// Waits until some thread of the child stops at a marker; everything else that stops goes on. 0: the child has ended.
 static pid_t next_marker(int *ended) {
     for (;;) {
@@ -129,7 +129,7 @@ static pid_t next_marker(int *ended) {
 }
 static long pc_of(pid_t thread) {
     long pc = 0; // the raw request stores the word
-    CHECK(!kernel(SYS_ptrace, PTRACE_PEEKUSER, thread, 16 * 8, (long)&pc));
+    CHECK(!system_call(SYS_ptrace, PTRACE_PEEKUSER, thread, 16 * 8, (long)&pc));
     return pc;
 }
 static int is_marker(long pc) { return pc >= (long)stepped && pc < (long)stepped_end; } // fork: same addresses on both sides
@@ -157,15 +157,15 @@ static int run(pid_t thread, unsigned long steps) {
     static long path[4096]; // the call's pc after its first instruction, its second, and so on
     CHECK(steps <= sizeof path / sizeof *path);
     if (steps == 0) return ARRIVED;
-    long place = steps > 1 ? path[steps - 2] : 0, passes = 0, code = 0;
-    for (unsigned long n = 0; n + 1 < steps; n++) passes += path[n] == place;
-    if (passes > 0) CHECK(!kernel(SYS_ptrace, PTRACE_PEEKTEXT, thread, place, (long)&code));
+    long address = steps > 1 ? path[steps - 2] : 0, passes = 0, code = 0;
+    for (unsigned long n = 0; n + 1 < steps; n++) passes += path[n] == address;
+    if (passes > 0) CHECK(!system_call(SYS_ptrace, PTRACE_PEEKTEXT, thread, address, (long)&code));
     for (; passes > 0; passes--) {
-        CHECK(!kernel(SYS_ptrace, PTRACE_POKETEXT, thread, place, (code & ~0xffL) | 0xcc));
+        CHECK(!system_call(SYS_ptrace, PTRACE_POKETEXT, thread, address, (code & ~0xffL) | 0xcc));
         resume(PTRACE_CONT, thread);
-        CHECK(!kernel(SYS_ptrace, PTRACE_POKETEXT, thread, place, code));
-        if (pc_of(thread) != place + 1) return BEHIND_END;
-        CHECK(!kernel(SYS_ptrace, PTRACE_POKEUSER, thread, 16 * 8, place));
+        CHECK(!system_call(SYS_ptrace, PTRACE_POKETEXT, thread, address, code));
+        if (pc_of(thread) != address + 1) return BEHIND_END;
+        CHECK(!system_call(SYS_ptrace, PTRACE_POKEUSER, thread, 16 * 8, address));
         if (passes > 1) resume(PTRACE_SINGLESTEP, thread);
     }
     resume(PTRACE_SINGLESTEP, thread);

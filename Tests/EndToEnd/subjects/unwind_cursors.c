@@ -22,10 +22,10 @@ EXPORT int walked_outer(int (*look)(void)) { int r = walked_inner(look); OPAQUE(
 extern int _Ux86_64_init_local(unw_cursor_t *, unw_context_t *), _Ux86_64_step(unw_cursor_t *);
 extern int _Ux86_64_get_reg(unw_cursor_t *, int, unw_word_t *);
 static int isAny;
-static void print_place(const char *what, int n, uintptr_t place) {
+static void print_address(const char *what, int n, uintptr_t pc) {
     Dl_info info;
-    CHECK(dladdr((void *)place, &info));
-    printf("%s %d %s+%lx\n", what, n, strrchr(info.dli_fname, '/'), (unsigned long)(place - (uintptr_t)info.dli_fbase));
+    CHECK(dladdr((void *)pc, &info));
+    printf("%s %d %s+%lx\n", what, n, strrchr(info.dli_fname, '/'), (unsigned long)(pc - (uintptr_t)info.dli_fbase));
 }
 NOINLINE static int look(void) {
     unw_context_t context;
@@ -34,15 +34,15 @@ NOINLINE static int look(void) {
     CHECK(!(isAny ? _Ux86_64_init_local(&cursor, &context) : unw_init_local(&cursor, &context)));
     int depth = 0;
     do {
-        unw_word_t place, offset = 0;
+        unw_word_t pc, offset = 0;
         char name[64] = "";
-        CHECK(!(isAny ? _Ux86_64_get_reg(&cursor, UNW_REG_IP, &place) : unw_get_reg(&cursor, UNW_REG_IP, &place)));
+        CHECK(!(isAny ? _Ux86_64_get_reg(&cursor, UNW_REG_IP, &pc) : unw_get_reg(&cursor, UNW_REG_IP, &pc)));
         if (!isAny) unw_get_proc_name(&cursor, name, sizeof name, &offset);
-        print_place(name, depth, place);
+        print_address(name, depth, pc);
     } while (++depth < 64 && (isAny ? _Ux86_64_step(&cursor) : unw_step(&cursor)) > 0);
     void *frames[64];
     int count = unw_backtrace(frames, 64);
-    for (int n = 0; n < count; n++) print_place("list", n, (uintptr_t)frames[n]);
+    for (int n = 0; n < count; n++) print_address("list", n, (uintptr_t)frames[n]);
     for (int size = 1; size < 4; size++) printf("%d of %d\n", unw_backtrace(frames, size), size);
     return depth;
 }

@@ -13,15 +13,15 @@
 #include <link.h>
 #include <unwind.h>
 #define AROUND(value) ({ auto result_ = (value); OPAQUE(); result_; })
-EXPORT int load(volatile int *place) { return *place; }
-EXPORT int store(volatile int *place) { *place = 7; return 7; }
-EXPORT int guarded(volatile int *place) {
-    try { return *place; } catch (int number) { return number; }
+EXPORT int load(volatile int *address) { return *address; }
+EXPORT int store(volatile int *address) { *address = 7; return 7; }
+EXPORT int guarded(volatile int *address) {
+    try { return *address; } catch (int number) { return number; }
 }
 #if defined(__x86_64__)
 // The same where the very first instruction is in the `try`, with nothing before it: catches all, and returns 43. (On
 // aarch64 the unwinder comes to a handler with its address in x30, so a function must have saved x30 first.)
-extern "C" int caught_at_once(volatile int *place);
+extern "C" int caught_at_once(volatile int *address);
 #define CODE "mov (%rdi),%eax\n2: nop\n nop\n nop\n ret\n3: sub $8,%rsp\n .cfi_def_cfa_offset 16\n mov %rax,%rdi\n" \
              " call __cxa_begin_catch@PLT\n call __cxa_end_catch@PLT\n mov $43,%eax\n add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\n"
 // Its exception table: of what is from 1 to 2, the handler is at 3, for any type (Itanium C++ ABI, exception handling tables).
@@ -31,14 +31,14 @@ __asm__(".text\n.p2align 4\n.globl caught_at_once\n.type caught_at_once,%functio
         "5: .uleb128 1b-1b\n.uleb128 2b-1b\n.uleb128 3b-1b\n.uleb128 1\n6: .byte 1,0\n.p2align 2\n.long 0\n7:\n"
         ".data\n.p2align 3\npersonality_word: .quad __gxx_personality_v0\n.text\n");
 #endif
-EXPORT int push(volatile int *place, int (*function)(volatile int *)) { return AROUND(function(place)) + AROUND(function(place)); }
+EXPORT int push(volatile int *address, int (*function)(volatile int *)) { return AROUND(function(address)) + AROUND(function(address)); }
 struct Cleanup {
     const char *name;
     ~Cleanup() { printf("left %s\n", name); }
 };
-EXPORT int kept(volatile int *place, int (*function)(volatile int *)) {
+EXPORT int kept(volatile int *address, int (*function)(volatile int *)) {
     Cleanup cleanup = {"kept"};
-    return AROUND(function(place)) + 1;
+    return AROUND(function(address)) + 1;
 }
 static const char *what;
 static volatile int sum;
@@ -46,22 +46,22 @@ static int sum_of_thread;
 static volatile int *nowhere;
 static void protect(int protection) { CHECK(!mprotect((void *)nowhere, 65536, protection)); }
 
-static void print_place(const char *how, int n, void *place) {
+static void print_address(const char *how, int n, void *address) {
     Dl_info info;
-    if (!dladdr(place, &info)) printf("%s %d nowhere\n", how, n);
-    else printf("%s %d %s+%lx\n", how, n, strrchr(info.dli_fname, '/'), (unsigned long)((char *)place - (char *)info.dli_fbase));
+    if (!dladdr(address, &info)) printf("%s %d nowhere\n", how, n);
+    else printf("%s %d %s+%lx\n", how, n, strrchr(info.dli_fname, '/'), (unsigned long)((char *)address - (char *)info.dli_fbase));
 }
 struct walk { int count; };
 static _Unwind_Reason_Code each(struct _Unwind_Context *context, void *data) {
     struct walk *walk = (struct walk *)data;
     int before = 0;
-    char *place = (char *)_Unwind_GetIPInfo(context, &before);
-    if (!place) return _URC_NO_REASON;
+    char *address = (char *)_Unwind_GetIPInfo(context, &before);
+    if (!address) return _URC_NO_REASON;
     // Above a call of a function that is traced it is less by one, and says so.
 #if defined(__aarch64__)
-    print_place("frame", walk->count++, (char *)(((uintptr_t)place + 3) & ~(uintptr_t)3));
+    print_address("frame", walk->count++, (char *)(((uintptr_t)address + 3) & ~(uintptr_t)3));
 #else
-    print_place("frame", walk->count++, place - !before);
+    print_address("frame", walk->count++, address - !before);
 #endif
     return _URC_NO_REASON;
 }
@@ -73,9 +73,9 @@ static int module(struct dl_phdr_info *info, size_t size, void *data) {
     printf("module %s %d segments, %zu bytes\n", name ? name : info->dlpi_name, info->dlpi_phnum, size);
     return 0;
 }
-static void handler(int number, siginfo_t *, void *place) {
+static void handler(int number, siginfo_t *, void *interrupted) {
     CHECK(number == SIGSEGV);
-    const ucontext_t *context = (const ucontext_t *)place;
+    const ucontext_t *context = (const ucontext_t *)interrupted;
 #if defined(__x86_64__)
     uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 #else
@@ -91,7 +91,7 @@ static void handler(int number, siginfo_t *, void *place) {
     }
     void *found[64];
     int count = backtrace(found, 64);
-    for (int n = 0; n < count; n++) print_place("list", n, found[n]);
+    for (int n = 0; n < count; n++) print_address("list", n, found[n]);
     struct walk walk = {0};
     _Unwind_Backtrace(each, &walk);
     printf("%d frames, %d listed\n", walk.count, count);

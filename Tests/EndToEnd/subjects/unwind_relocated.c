@@ -1,7 +1,7 @@
 // A signal at every instruction of functions that begin in many ways, wherever it is executed: the handler's lists of frames must have
 // the program's frames. The parent is the child's debugger, single-steps a call of each function, and delivers a signal at each
 // instruction of the function, and at each one that lies in no file: where functions are patched, their stubs and relocated instructions.
-// Says nothing but how many functions it has gone through; with an argument also at how many places that lie in no file.
+// Says nothing but how many functions it has gone through; with an argument also at how many addresses that lie in no file.
 // link: -Wl,-z,now
 // variant: gcc
 // variant: libunwind /usr/lib/x86_64-linux-gnu/libunwind.so.8
@@ -65,8 +65,8 @@ __attribute__((noinline)) static void caller(const struct function *function) {
     OPAQUE();
 }
 struct list { int count; void *frames[MOST]; };
-static _Unwind_Reason_Code each(struct _Unwind_Context *context, void *place) {
-    struct list *list = place;
+static _Unwind_Reason_Code each(struct _Unwind_Context *context, void *argument) {
+    struct list *list = argument;
     int before = 0;
     char *address = (char *)_Unwind_GetIPInfo(context, &before);
     if (address && list->count < MOST) list->frames[list->count++] = address - !before;
@@ -153,7 +153,7 @@ static unsigned long pc(void) {
     CHECK(!ptrace(PTRACE_GETREGS, pid, NULL, &registers));
     return registers.rip;
 }
-/// Through one call, step by step, with a signal at each place that is to have one.
+/// Through one call, step by step, with a signal at each address that is to have one.
 static void step_through(void) {
     unsigned long last = 0;
     for (;;) {
@@ -195,7 +195,7 @@ int main(int argc, char **argv) {
         calls++;
     }
     printf("%d calls, %d without its callers\n", calls, shared->lost);
-    if (argc > 1) printf("%d places elsewhere\n", shared->elsewhere);
+    if (argc > 1) printf("%d addresses elsewhere\n", shared->elsewhere);
     // If functions are only counted, the ones called before may have their original bytes again.
     const char *mode = getenv("TRACER_MODE");
     if (getenv("TRACER_FUNCTIONS") && !(mode && !strcmp(mode, "counts"))) CHECK(shared->elsewhere >= 7 * COUNT);

@@ -29,19 +29,19 @@ static int rounds;
 static uintptr_t landing; // in catcher()
 static jmp_buf stopped;
 
-static int is_in(uintptr_t place, uintptr_t function) { return place - function < 256; }
+static int is_in(uintptr_t pc, uintptr_t function) { return pc - function < 256; }
 static NOINLINE int catcher(int (*leave)(void));
 
 /// Up to catcher(), which it goes on in.
 static void resume(int is_any) {
     unw_context_t context;
     unw_cursor_t cursor;
-    unw_word_t place = 0;
+    unw_word_t pc = 0;
     CHECK(!unw_getcontext(&context));
     CHECK(!(is_any ? _Ux86_64_init_local(&cursor, &context) : unw_init_local(&cursor, &context)));
-    while (!is_in(place, (uintptr_t)catcher)) {
+    while (!is_in(pc, (uintptr_t)catcher)) {
         CHECK((is_any ? _Ux86_64_step(&cursor) : unw_step(&cursor)) > 0);
-        CHECK(!(is_any ? _Ux86_64_get_reg(&cursor, UNW_REG_IP, &place) : unw_get_reg(&cursor, UNW_REG_IP, &place)));
+        CHECK(!(is_any ? _Ux86_64_get_reg(&cursor, UNW_REG_IP, &pc) : unw_get_reg(&cursor, UNW_REG_IP, &pc)));
     }
     if (!strcmp(how, "elsewhere") || is_any) CHECK(!(is_any ? _Ux86_64_set_reg(&cursor, UNW_REG_IP, landing) : unw_set_reg(&cursor, UNW_REG_IP, landing)));
     CHECK(!(is_any ? _Ux86_64_set_reg(&cursor, UNW_X86_64_RAX, 70) : unw_set_reg(&cursor, UNW_X86_64_RAX, 70)));
