@@ -256,7 +256,7 @@ def nothing_is_recorded_without_functions(test):
     expect("--mode counts needs --functions" in said, f"record: {said[-300:]}")
 
 
-def record_tells_how_many_were_called(test):
+def record_says_how_many_were_called(test):
     program, path = test.build("gcc", "-O1", source=MANY, name="many"), test.trace("r.trace")
     said = test.tool("record", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some").stderr
     expect("functions called" in said and f"next: tracer coverage {path}" in said, said[-400:])

@@ -261,7 +261,7 @@ def stop_at_ready_ends_a_server(*arguments):
     return check
 
 
-def loader_audit_tells_mapping_from_relocating(test):
+def loader_audit_separates_mapping_from_relocating(test):
     said = test.start([test.program(), "serve"], "--loader", status=5, out="served\n").stderr
     expect("the loader audit was on" in said, said)
     timeline = test.timeline()
@@ -305,7 +305,7 @@ def a_script_that_ends_in_exec_is_part_of_the_start(test):
     expect(re.search(r"\d +m?s  \w+ ran first and became app by exec: start \S*/app itself\n", table), table)
 
 
-def waiting_for_a_thread_is_told_from_working(test):
+def waiting_for_a_thread_is_not_taken_for_working(test):
     source = ('#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nstatic void *rest(void *x) { usleep(50000); return x; }\n'
               'int main(void) { pthread_t t; pthread_create(&t, 0, rest, 0); pthread_join(t, 0); puts("done"); return 0; }\n')
     said = test.start([test.compile("waits", "-pthread", source=source)]).stderr

@@ -98,7 +98,7 @@ class Comparison(unittest.TestCase):
         for printed in (["a  1 ms", "b  1 ms", "c  1 ms"], ["b  1 ms", "a  1 ms"], ["a  1 ms", "a  1 ms", "b  1 ms"]):
             self.assertTrue(differences(["a  1 ms", "b  1 ms"], printed, rules=whole), printed)
 
-    def test_what_differs_between_machines_is_told_and_used(self):
+    def test_what_differs_between_machines_is_shown_and_used(self):
         self.assertEqual(differences(["ready: exit"], ["ready: first output"], rules=Rules(any_of=["(?<=ready: ).*"])), [])
         self.assertTrue(differences(["ready: exit"], ["ready: exit"], rules=Rules(any_of=["nothing like it"])))
         self.assertTrue(differences(["ready: exit"], ["done"], rules=Rules(any_of=[".*"])))

@@ -240,7 +240,7 @@ class Runs(unittest.TestCase):
             for row in rows:
                 self.assertIn(row, both.splitlines())
 
-    def test_changes_since_other_results_are_told(self):
+    def test_changes_since_other_results_are_reported(self):
         def suite(bad):
             return Suite("made", "Made", (), lambda directory: [shell(name, f"! {TRACED}" if name in bad else "true") for name in "abc"])
         self.external(suite("ab"))
@@ -267,7 +267,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(pathlib.Path(planned).read_text().split(), [there[0], there[2]])
         self.assertEqual((self.number("first"), self.number("second")), (3, 2))
 
-    def test_ended_it_tells_what_it_has_found_and_leaves_nothing(self):
+    def test_ended_it_reports_what_it_has_found_and_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             self.end_by(number, tempfile.mkdtemp(dir=self.folder))
 

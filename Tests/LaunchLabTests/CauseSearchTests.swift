@@ -48,7 +48,7 @@ import Testing
         #expect(first.share > 0.8)
     }
 
-    @Test func moreCallsAreToldFromSlowerCalls() throws {
+    @Test func moreCallsAreNotTakenForSlowerCalls() throws {
         let often = try #require(causes { $0.workCalls = 100 }.causes.first)
         #expect(often.name == "work" && often.change == .calledMoreOften)
         #expect(often.callsBefore == 10 && often.callsAfter == 100)

@@ -159,7 +159,7 @@ import Testing
         #expect(causes { $0.hasExtraLibrary = true }.map(\.name) == ["libextra.so"])
     }
 
-    @Test func moreCallsAreToldFromSlowerOnes() throws {
+    @Test func moreCallsAreNotTakenForSlowerOnes() throws {
         let often = try #require(causes { $0.workCalls = 100 }.first)
         #expect(often.name == "work" && often.change == .calledMoreOften && often.callsBefore == 10 && often.callsAfter == 100)
         // Too short then to be in the file: it may have been there.
@@ -235,7 +235,7 @@ import Testing
         )
     }
 
-    @Test func whatIsNoBaselineIsToldInOneLine() throws {
+    @Test func whatIsNoBaselineIsRefusedInOneLine() throws {
         let path = NSTemporaryDirectory() + "baseline-\(UUID().uuidString).json"
         defer { try? FileManager.default.removeItem(atPath: path) }
         for (text, part) in [

@@ -159,7 +159,7 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(text.count("\n"), 1, text)
         return text
 
-    def test_stages_add_up_to_the_launch_and_the_end_point_is_told(self):
+    def test_stages_add_up_to_the_launch_and_the_end_point_is_shown(self):
         result = self.launch("-n", "2", "--untraced-every", "2", "--", self.app)
         self.assertEqual(result["schema"], "tracer.launch/1")
         self.assertEqual(result["ready"], "first output")
@@ -211,7 +211,7 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
         self.tracer(*self.CHECK, path, "--", program)
 
-    def test_a_broken_budget_is_told_in_each_format(self):
+    def test_a_broken_budget_is_reported_in_each_format(self):
         path = os.path.join(self.folder, "startup.json")
         self.baseline(path)
         program, _ = variant("extra library")
@@ -283,7 +283,7 @@ class LaunchTest(unittest.TestCase):
         self.assertTrue(int(status.split()[-1], 16) & 0x40000, status)  # ADDR_NO_RANDOMIZE
         self.assertIn("--setup 'false' failed", self.failure("launch", "--setup", "false", "--history", "", "--", self.app))
 
-    def test_bisect_step_tells_good_bad_and_untestable_commits(self):
+    def test_bisect_step_separates_good_bad_and_untestable_commits(self):
         path = os.path.join(self.folder, "good.json")
         self.baseline(path)
         program, _ = variant("extra library")

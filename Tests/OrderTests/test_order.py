@@ -396,7 +396,7 @@ class Builds(unittest.TestCase):
         self.assertIn("end of the program and listening", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
 
-    def test_kernel_that_does_not_tell(self):
+    def test_kernel_that_does_not_report(self):
         refusing(os.path.join(self.folder, "refuses"), "EACCES")
         done = run("./refuses", recorded_programs.TOOL, "order", "--check", "--old", "./default", "--new", "./ordered", "-n", "2", folder=self.folder, status=2)
         self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)

@@ -190,7 +190,7 @@ class Needs(unittest.TestCase):
         self.assertEqual(needed(os.path.join(TREE, "lib/libtracer-audit.so")), set())
         self.assertEqual(needed(os.path.join(TREE, "lib/libtracer-labels.so")), set())
 
-    def test_dpkg_is_told_what_is_needed(self):
+    def test_dpkg_knows_what_is_needed(self):
         found = glibc(os.path.join(TREE, "bin/tracer"))
         self.assertEqual(output("dpkg-deb", "--field", DEB, "Depends").strip(), f"libc6 (>= {'.'.join(map(str, found))})")
         self.assertEqual(output("dpkg-deb", "--field", DEB, "Version").strip(), VERSION)
@@ -208,7 +208,7 @@ class Needs(unittest.TestCase):
 
 
 class Use(unittest.TestCase):
-    def test_version_tells_the_commit_and_its_day(self):
+    def test_version_shows_the_commit_and_its_day(self):
         said = output(os.path.join(TREE, "bin/tracer"), "--version").strip()
         self.assertRegex(said, rf"^tracer {re.escape(VERSION)} \([0-9a-f]{{8}}, \d{{4}}-\d\d-\d\d(, modified)?\)$")
         commit = re.search(r"\(([0-9a-f]{8})", said).group(1)
@@ -217,7 +217,7 @@ class Use(unittest.TestCase):
         if not GIVEN:
             self.assertEqual(commit, output("git", "-C", ROOT, "rev-parse", "HEAD")[:8])
 
-    def test_manual_pages_tell_the_version_and_the_day(self):
+    def test_manual_pages_show_the_version_and_the_day(self):
         day = re.search(r"\d{4}-\d\d-\d\d", output(os.path.join(TREE, "bin/tracer"), "--version")).group()
         for page in ["tracer"] + [f"tracer-{command}" for command in COMMANDS]:
             first = read(TREE, "share/man/man1", page + ".1").decode().splitlines()[0]

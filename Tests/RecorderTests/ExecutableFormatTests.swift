@@ -54,7 +54,7 @@ func format(_ bytes: [UInt8]) -> ExecutableFormat {
         #expect(script("#!/" + String(repeating: "x", count: 300)) == .damaged("its #! line is longer than 256 bytes"))
     }
 
-    @Test func textIsToldFromOtherBytes() {
+    @Test func textIsNotTakenForOtherBytes() {
         #expect(format(Array("echo hi\n".utf8)) == .text)
         #expect(format([]) == .text)
         #expect(format([0xca, 0xfe, 0, 0, 1]) == .unknown)

@@ -38,7 +38,7 @@ extension [UInt8] {
 }
 
 @Suite struct KernelRecordTests {
-    @Test func aSwitchTellsWhetherTheThreadCouldHaveGoneOn() throws {
+    @Test func aSwitchShowsWhetherTheThreadCouldHaveGoneOn() throws {
         for (flags, kind) in [(0, TRACE_SWITCH_IN), (1 << 13, TRACE_SWITCH_WAITS), (3 << 13, TRACE_SWITCH_PREEMPTED)] {
             let bytes = RecordBytes(type: 14, flags: UInt16(flags), []).bytes
             let (found, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.readSwitch($0, ring) })

@@ -64,7 +64,7 @@ private let read = TRACE_ACCESS_READ, write = TRACE_ACCESS_WRITE
         }
     }
 
-    @Test func descriptorsAreReadFromWhatTheKernelTellsOfAnEpoll() {
+    @Test func descriptorsAreReadFromWhatTheKernelReportsOfAnEpoll() {
         let text = """
             pos:\t0
             flags:\t02000002

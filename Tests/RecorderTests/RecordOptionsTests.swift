@@ -69,7 +69,7 @@ import TraceFormat
     }
 
     @Test(arguments: ["on", "1", "yes"], ["off", "0", "no"])
-    func switchesAreToldAsOnAndOff(on: String, off: String) throws {
+    func switchesAreWrittenAsOnAndOff(on: String, off: String) throws {
         for (text, value) in [(on, "on"), (off, "off")] {
             var options = RecordOptions()
             options.set(Variables.start, text)
@@ -91,7 +91,7 @@ import TraceFormat
         try options.check(environment: { environment[$0] })
     }
 
-    @Test func whatTheRecorderTellsTheAgentIsReadAsItIsWritten() throws {
+    @Test func whatTheRecorderPassesToTheAgentIsReadAsItIsWritten() throws {
         let session = try #require(Variables.session.read("00000000000000ff-4711-4026531836"))
         #expect(session.number == 255 && session.recorder == 4711 && session.namespace == 4_026_531_836)
         for text in [

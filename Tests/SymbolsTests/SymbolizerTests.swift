@@ -41,7 +41,7 @@ private let slow = """
         #expect(Symbolizer().function(at: address, in: built.identity)?.name == "chosen.resolver")
     }
 
-    @Test func aStrippedFileTellsNothingOfItsStaticFunctions() throws {
+    @Test func aStrippedFileHasNoNamesOfStaticFunctions() throws {
         let built = try Built(["slow.c": slow], "gcc", ["-g"])
         let address = try built.address("slow_init"), touch = try built.address("touch")
         try built.run("strip", [built.path])

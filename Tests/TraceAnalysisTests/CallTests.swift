@@ -69,7 +69,7 @@ import TraceTesting
         #expect(loaded.summary.migrations == 0)
     }
 
-    @Test func resumeTellsWhichOfTwoFramesOfAFunctionReturns() throws {
+    @Test func resumeDeterminesWhichOfTwoFramesOfAFunctionReturns() throws {
         let loaded = try Loaded([.enter(2, 0), .enter(2, 10), .resume(0, 100), .bareExit(2, 100), .bareExit(2, 110)])
         #expect(loaded["a"]?.minimum?.count == 100)
         #expect(loaded["a"]?.maximum?.count == 100)

@@ -254,7 +254,7 @@ struct CommandTests {
         #expect(try run("startup", "/bin/true").isRefusal(2, "/bin/true is a program, not a trace: tracer startup -- /bin/true"))
     }
 
-    @Test func aTraceWithoutACommandIsToldWhichCommandReadsIt() throws {
+    @Test func aTraceWithoutACommandNamesTheCommandThatReadsIt() throws {
         #expect(try run(good.path).errors == "tracer: \(good.path) is a trace, not a command: tracer report \(good.path)\n")
         let two = try run(good.path, good.path)
         #expect(two.status == 2)

@@ -47,7 +47,7 @@ import TraceTesting
         #expect(times(loaded.summary.threads) == [[120, 100]])
     }
 
-    @Test func isNotToldWhereEventsOfTheMiddleAreMissing() throws {
+    @Test func isNotShownWhereEventsOfTheMiddleAreMissing() throws {
         let loaded = try Loaded([.call(1, 0, 10), .split, .call(1, 20, 30), .lose, .call(1, 40, 50)])
         #expect(loaded.summary.threads[0].own == nil)
         #expect(!loaded.run.headline.contains("in calls"))

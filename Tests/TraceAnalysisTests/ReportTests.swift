@@ -235,7 +235,7 @@ import TraceTesting
         #expect(summary.functions.map { $0.name } == ["a"])
     }
 
-    @Test func infoTellsTheProgramAndItsModules() throws {
+    @Test func infoShowsTheProgramAndItsModules() throws {
         var builder = program(seed: 2, events: 30)
         builder.text(TRACE_TEXT_ARGUMENTS, bytes: Array("./demo\0two words\0\0".utf8))
         builder.text(TRACE_TEXT_SETTINGS, bytes: Array("TRACER_MINMS=0.5\0".utf8))

@@ -81,7 +81,7 @@ extension Wait {
     }
 
     /// All functions of libc.so.6 are recorded: a mutex waits in `__lll_lock_wait`, waitpid in wait4.
-    @Test(arguments: [1, 3]) func aCallThatWaitsInAnotherOfItsLibraryIsTheOneThatTells(workers: Int) throws {
+    @Test(arguments: [1, 3]) func aCallThatWaitsInAnotherOfItsLibraryIsTheOneThatIsShown(workers: Int) throws {
         let found = try search(
             machine(
                 main: [
@@ -505,7 +505,7 @@ extension Wait {
         #expect(try connected(poller(), peer("anon_inode:[eventfd]", calls: [("write", 2500, 7)])).wait.otherProcess == nil)
     }
 
-    @Test func whoCouldHaveWrittenIsToldWhereNobodyIsKnownToHave() throws {
+    @Test func whoCouldHaveWrittenIsShownWhereNobodyIsKnownToHave() throws {
         let wait = try connected(reader(), peer(calls: [])).wait
         #expect(wait.otherProcess == nil && wait.peers == [Wait.Peer(name: "feeder", pid: 4720, descriptor: 5)])
     }
@@ -523,7 +523,7 @@ extension Wait {
         if holder != nil { #expect(chain.inversion?.waiter.text == "nice 0") }
     }
 
-    @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {
+    @Test func whatADescriptorIsOpenOnSeparatesFilesFromPipes() throws {
         func wait(_ object: String, kernelFunction: String = "", systemCall: Int32 = 0) throws -> Wait {
             let builder = machine(
                 main: [.enter(16, 1000, object: 5), .exit(16, 13_000_100)], off: [(1100, 13_000_000)]
@@ -572,7 +572,7 @@ extension Wait {
         #expect(try reads([(15_000_000, 22, 5)]) == [number, file, number, number]) // it cannot be both
     }
 
-    @Test func withoutACallTheSystemCallOrThePageTells() throws {
+    @Test func withoutACallTheSystemCallOrThePageDetermines() throws {
         let builder = machine(
             main: [.enter(2, 1000), .exit(2, 19_000_000)],
             off: [(1000, 11_001_000), (12_000_000, 12_001_000), (14_000_000, 14_000_500)]

@@ -50,7 +50,7 @@ import Unwinding
         }
     }
 
-    @Test func aDumpOfACompilersTellsWhatWasLoadedAndMoved() {
+    @Test func aDumpOfACompilersShowsWhatWasLoadedAndMoved() {
         var dump = Dump()
         dump.record(0, [0x1000, 0x1000, 0x80, 1], "first", code: 0x80)
         dump.record(4, [0, 0, 0], code: 24) // unwinding information

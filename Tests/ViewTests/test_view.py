@@ -104,7 +104,7 @@ class ViewTest(PageTest):
         self.assertIn("network: http://127.0.0.1:9/look", self.browser.complaints)
         self.browser.complaints.clear()
 
-    def test_where_the_kernel_has_not_told_there_is_nothing_of_it(self):
+    def test_where_the_kernel_has_not_reported_there_is_nothing_of_it(self):
         self.open("#samples")
         self.assertEqual(self.browser.evaluate("[DATA.samples, ...DATA.threads.map(t => t.states)].filter(one => one !== null).length"), 0)
         for name in ("tab-samples", "line-legend", "keys-samples"):
@@ -204,7 +204,7 @@ class ViewTest(PageTest):
     def test_what_is_there_is_not_overwritten_unasked(self):
         self.assertIn("--force", tracer("view", self.trace, "-o", self.page, status=2).stderr)
 
-    def test_a_folder_that_is_not_there_is_told_in_the_systems_words(self):
+    def test_a_folder_that_is_not_there_is_reported_in_the_systems_words(self):
         path = os.path.join(self.folder, "nowhere", "page.html")
         done = tracer("view", self.trace, "-o", path, status=1)
         self.assertEqual(done.stderr, f"tracer: cannot create {path}: No such file or directory\n")
@@ -613,7 +613,7 @@ class StatesTest(PageTest):
         self.assertLess(abs(min(rows) - (found[1] - top)), 20, "it ends in the lane of who waited")
         self.assertGreater(max(rows) - min(rows), 30, "it comes from another lane")
 
-    def test_a_click_on_a_wait_tells_of_it_and_selects_its_time(self):
+    def test_a_click_on_a_wait_shows_it_and_selects_its_time(self):
         self.open("#timeline")
         _, address, other = self.cases["lock"]
         found = self.hovered("lock ", f"pthread_mutex_lock({address})")

@@ -98,7 +98,7 @@ private let begin: UInt64 = 100_000_000
             ])
     }
 
-    @Test func whatIsNotOverWhenTheProgramIsReadyIsTold() throws {
+    @Test func whatIsNotOverWhenTheProgramIsReadyIsShown() throws {
         let found = try items([
             (0, "startup item slow (stage 1)", 400, 550), (1, "startup item late (stage 2)", 510, 520), (2, "a span", 5, 6),
         ]) { timeline in
@@ -111,7 +111,7 @@ private let begin: UInt64 = 100_000_000
         #expect(found == ["stage 1 slow main 400 own 100 total 100 calls 1 open"])
     }
 
-    @Test func aProgramWithoutItemsIsToldHowToHaveThem() throws {
+    @Test func aProgramWithoutItemsIsShownHowToHaveThem() throws {
         _ = try items([]) { timeline in
             #expect(timeline.itemTable(style: plain).hasPrefix("no start-up item began before ready"))
             #expect(!timeline.table(style: plain).contains("Start-up items"))

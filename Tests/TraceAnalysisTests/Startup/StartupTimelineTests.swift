@@ -183,7 +183,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     }
 
     /// 0.1 ms each, of which 0.04 are in its own length.
-    @Test func whatRecordingCallsTookIsToldAndNotPromisedAsASaving() throws {
+    @Test func whatRecordingCallsTookIsShownAndNotPromisedAsASaving() throws {
         func built(_ cost: UInt32) -> TraceBuilder {
             func step(_ at: Int) -> Step { .call(1, at, at + 50_000) }
             let before = [1_500_000, 4_500_000, 5_500_000, 7_500_000, 9_000_000].map(step)
