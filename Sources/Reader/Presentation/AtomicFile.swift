@@ -2,7 +2,7 @@
 // was there before stays until then. A pipe or a device is written as it is.
 @preconcurrency import Glibc
 
-/// File that a signal which ends the tool has to remove. Set before the file is there: a signal may come in between.
+/// File to remove if a signal ends the tool. Set before the file exists, since a signal may arrive in between.
 nonisolated(unsafe) private var unfinished: UnsafeMutablePointer<CChar>?
 
 /// A signal handler. The signal is blocked meanwhile, and ends the tool when this returns.
@@ -12,7 +12,7 @@ private func removeUnfinished(_ number: Int32) {
     raise(number)
 }
 
-/// One at a time in a process.
+/// Only one exists at a time in a process.
 package final class AtomicFile: @unchecked Sendable {
     package enum Failure: Error, Equatable {
         case exists(String)
@@ -78,7 +78,7 @@ package final class AtomicFile: @unchecked Sendable {
         }
     }
 
-    /// `body` gets what writes. When it throws, nothing of the file remains.
+    /// Passes the file to `body`. If that throws, nothing of the file remains.
     package func writing(_ body: (@escaping ([UInt8]) throws -> Void) throws -> Void) throws {
         do {
             try body { try self.write($0) }
@@ -104,7 +104,7 @@ package final class AtomicFile: @unchecked Sendable {
         // A full disk may show only here (NFS).
         guard close(descriptor) == 0 else { throw .cannotWrite(path, errno) }
         guard let temporary else { return }
-        // link(2) does not replace; rename(2) does. Where there are no links, rename will do.
+        // link(2) does not replace, as rename(2) does. If the file system has no links, rename is used.
         if !replaces, link(temporary, path) == 0 {
             unlink(temporary)
         } else if !replaces, errno == EEXIST {
@@ -116,8 +116,8 @@ package final class AtomicFile: @unchecked Sendable {
     }
 }
 
-/// Has `handler` run from now on, at any moment (signal-safety(7)): none that comes is lost between an old disposition and
-/// the new one. A signal that is ignored stays so, as nohup asks for, and a shell for what it runs in the background.
+/// Installs `handler`, which may run at any moment from now on (signal-safety(7)): no signal is lost between the old disposition and the
+/// new one. A signal that is ignored stays ignored: nohup wants that, and so does a shell for what it runs in the background.
 package func onEndingSignals(_ signals: [Int32], _ handler: @escaping @convention(c) (Int32) -> Void) {
     for number in signals {
         var before = sigaction()

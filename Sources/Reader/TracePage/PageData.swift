@@ -4,20 +4,20 @@ import TraceAnalysis
 
 package struct PageData {
     var title: String, facts: String, executable: String
-    /// Things that the traces lack against the user's will; `notes`: what else is not in the page.
+    /// Losses of the traces, one line each; `notes`: what else is not in the page.
     var losses: [String]
     var notes: [String]
     var duration: UInt64
     /// Range that the timeline shows at first, in nanoseconds since its beginning.
     var shown: Range<UInt64>?
     var startup: JSON
-    /// JSON as it will stand there: megabytes, perhaps.
+    /// JSON, as it is in the page; may have megabytes.
     var tree: String
     /// nil: there is no timeline.
     var threads: [String]?
     /// Number of threads in the traces: the page may have fewer.
     var threadCount: Int
-    /// JSON as well.
+    /// JSON, too.
     var samples: String
     var table: String, functions: String
     var isServed: Bool

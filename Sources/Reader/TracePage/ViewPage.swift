@@ -15,7 +15,7 @@ package struct ViewPage: Sendable {
     static let mostNodes = 120_000
     static let mostSlices = 60_000
     static let mostThreads = 64
-    /// Most spans of states, and most of the waits among them that say why.
+    /// Most spans of states, and most waits with an explanation among them.
     package static let mostSpans = 40_000
     package static let mostWaits = 4000
     static let mostSamples = 60_000
@@ -48,7 +48,7 @@ package struct ViewPage: Sendable {
         /// Index in `traces`.
         var trace: Int
         var name: String
-        /// "" where there is one.
+        /// Empty if there is one process.
         var process: String
         var timeline: CallTimeline
         /// nil where the kernel did not report the thread.
@@ -199,7 +199,7 @@ package struct ViewPage: Sendable {
     private static func stages(_ timeline: StartupTimeline, after start: UInt64 = 0) -> JSON {
         .array(
             timeline.stages.enumerated().map { index, stage in
-                // As long as they were, the agent's own work included: the threads below are, too.
+                // With the agent's own work, as the threads below have it.
                 let end = index + 1 < timeline.stages.count ? timeline.stages[index + 1].start : timeline.total
                 return JSON.object([
                     ("name", .string(stage.name)), ("at", nanoseconds(stage.start, after: start)),

@@ -14,7 +14,7 @@ struct FunctionPlans {
     /// Value of `record --cache`; nil: as the environment says.
     let mayKeep: Bool?
 
-    /// Makes them, or finds them made. What cannot be had is said in a line each; the program is recorded without.
+    /// Makes the plans, or finds them in the cache. A line says which are missing; the program is recorded without them.
     func prepare(for program: String) {
         guard let executable = Self.executable(program) else { return }
         // The agent reads plans from there alone.
@@ -75,7 +75,7 @@ struct FunctionPlans {
         }
     }
 
-    /// As the agent compares them: by the names of the symbol table, or by the address as linked.
+    /// Compares as the agent does: by the names of the symbol table, or by the address as linked.
     private static func has(_ glob: String, _ plan: ModulePlan) -> Bool {
         let address = address(glob)
         return plan.file.withFunctions { all in
@@ -113,7 +113,7 @@ struct FunctionPlans {
         return paths
     }
 
-    /// As the agent knows it: the last part of the path that it was loaded by; and that of the file.
+    /// Names of the module as the agent knows it: the last part of the path that it is loaded by, and that of the file.
     private static func names(of path: String) -> [String] {
         func last(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
         return [last(path)] + (resolvedPath(path).map { [last($0)] } ?? [])

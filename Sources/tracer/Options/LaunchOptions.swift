@@ -65,7 +65,7 @@ struct LaunchOptions: ParsableArguments {
         return plan
     }
 
-    /// As the history remembers them.
+    /// The options that change how programs are launched, as the history stores them.
     var settingsText: String {
         var words: [String] = []
         if dropCaches { words.append("--drop-caches") } else if cold { words.append("--cold") }
@@ -77,7 +77,7 @@ struct LaunchOptions: ParsableArguments {
         return words.joined(separator: " ")
     }
 
-    /// Launches the commands in turn and calls `body` with the results. What cannot be measured ends with status 2, or
+    /// Launches the commands in turn and calls `body` with the results. If a command cannot be measured the tool ends with status 2, or
     /// 126 and 127 as `tracer record`.
     func measure(_ commands: [LaunchCommand], _ changed: LaunchPlan? = nil, _ body: ([LaunchResult], MachineWatch) throws -> Void) throws {
         let plan = changed ?? plan
@@ -97,7 +97,7 @@ struct LaunchOptions: ParsableArguments {
         }
     }
 
-    /// Remembers a series; a history that cannot be written is said and does no harm.
+    /// Stores a series in the history. If that cannot be written, a line says so, and the command goes on.
     func remember(_ result: LaunchResult, _ command: LaunchCommand, path: String?) {
         guard path != "" else { return }
         let summary = LaunchSummary(result.corrected)
@@ -116,7 +116,7 @@ struct LaunchOptions: ParsableArguments {
     }
 }
 
-/// On a terminal a line says how far a series is; updated before each launch, and at its end.
+/// On a terminal, a line that shows the progress of a series, updated before each launch and at its end.
 func showLaunches() -> (_ done: Int, _ all: Int) -> Void {
     guard isatty(STDERR_FILENO) == 1 else { return { _, _ in } }
     return { done, all in

@@ -1,5 +1,5 @@
-// HTTP/1.1 (RFC 9112), on this machine only: one file, or what is made of each question. Requests that name another hostname are refused: a
-// page of a site whose name resolves to 127.0.0.1 would otherwise read the trace.
+// An HTTP/1.1 server (RFC 9112), for this machine only: it sends one file, or an answer to each request. Requests for another hostname are
+// refused: otherwise a page of a site whose name resolves to 127.0.0.1 could read the trace.
 import Dispatch
 @preconcurrency import Glibc
 import Presentation
@@ -43,7 +43,7 @@ final class LocalServer: Sendable {
         self.port = UInt16(bigEndian: address.sin_port)
     }
 
-    /// A path that nobody guesses: other users of this machine may ask, too, for what nobody gave them.
+    /// A path that cannot be guessed, since other users of this machine can connect, too.
     static func secretPath() -> String {
         "/" + (0..<2).map { _ in String(UInt64.random(in: 1 << 60...UInt64.max), radix: 16) }.joined() + "/"
     }
@@ -134,7 +134,7 @@ final class LocalServer: Sendable {
         while offset < off_t(byteCount) {
             let sent = sendfile(connection, file, &offset, min(Int(byteCount) - Int(offset), 1 << 20))
             if sent < 0, errno == EINTR { continue }
-            guard sent > 0 else { return } // gone: sendfile raises SIGPIPE, which `serve` ignores
+            guard sent > 0 else { return } // the client is gone: sendfile raises SIGPIPE, which `serve` ignores
         }
     }
 }

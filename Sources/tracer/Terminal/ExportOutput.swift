@@ -22,7 +22,7 @@ final class ExportOutput {
         }
     }
 
-    /// `body` gets what writes. When it throws, nothing of the file remains.
+    /// Passes the file to `body`. If that throws, nothing of the file remains.
     func writing(_ body: (@escaping ([UInt8]) throws -> Void) throws -> Void) throws {
         do {
             guard let file else {

@@ -4,12 +4,12 @@ import Glibc
 import Synchronization
 import TraceAnalysis
 
-/// The trees of all files as one.
+/// Merges the trees of all files.
 func reading(_ files: [TraceFile]) -> CallTree {
     withProgress(files) { CallTree.reading(files, progress: $0) }
 }
 
-/// From where calls were made.
+/// Reads the call sites of all files.
 func reading(_ files: [TraceFile], sitesOf pattern: FunctionPattern?) throws -> SiteReport {
     guard files.contains(where: \.hasCallSites) else {
         throw CommandFailure("\(files.first?.path ?? "the run") has no call sites: record with tracer record --call-sites")
@@ -39,7 +39,7 @@ func withProgress<R>(_ name: String, _ body: (ReadingProgress) -> R) -> R {
     timer.setCancelHandler { done.signal() }
     defer {
         timer.cancel()
-        done.wait() // or its last stroke would come after what follows
+        done.wait() // else the bar might be drawn over what follows
         if isShown.withLock({ $0 }) { writeError("\r\u{1b}[K") }
     }
     return body(progress)

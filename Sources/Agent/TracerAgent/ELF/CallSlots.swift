@@ -1,15 +1,15 @@
-// The call slots of a module (DT_JMPREL), in order. To bind one is to follow a chain through memory that nobody has read
-// yet: symbol, name, bucket, hash and symbol of the definition, its name. So every step is taken some slots before the
-// next one needs it, and only asks for what that will read.
+// The call slots of a module (DT_JMPREL), in order. Binding one follows a chain through memory that nobody has read yet: symbol, name,
+// bucket, hash and symbol of the definition, its name. Each step is therefore taken some slots ahead of the next, and prefetches what
+// that one will read.
 import CSupport
 
-/// The modules in which the answers are looked for, and what is to be done with calls.
+/// The modules in which definitions are looked up, and the hook policy of each name.
 protocol SlotScope {
     associatedtype Policy
     static var none: Policy { get }
     static func policy(of name: Name) -> Policy
     static func isNone(_ policy: Policy) -> Bool
-    /// The answer has been found before.
+    /// Returns true if the definition has been found before.
     static func isKnown(_ query: SymbolQuery) -> Bool
     /// Prefetches what is remembered of the query, and where functions of its name are.
     static func prefetch(_ query: SymbolQuery)
@@ -24,9 +24,9 @@ protocol SlotScope {
 /// Start of a search of the global scope: nothing before it needs to be looked at.
 struct SearchStart {
     var module = -1 // not known
-    /// No symbol before this one in its chain has the hash of the name; 0: not known.
+    /// The first symbol of its chain that may have the hash of the name; 0: not known.
     fileprivate(set) var symbol: UInt32 = 0
-    fileprivate var bucket: UnsafePointer<UInt32>? // a division has found it
+    fileprivate var bucket: UnsafePointer<UInt32>? // kept, since finding it takes a division
     fileprivate var asked = Asked.nothing
     fileprivate enum Asked: UInt8 { case nothing, memory, bucket, chain }
 }
@@ -44,7 +44,7 @@ struct CallSlots<Scope: SlotScope> {
     }
 
     private let image: UnsafeMutablePointer<Image>
-    private let isGlobal: Bool // answers are looked for in the global scope
+    private let isGlobal: Bool // definitions are looked up in the global scope
     private var ring = InlineArray<16, Slot>(repeating: Slot())
     let count: Int
 
@@ -55,7 +55,7 @@ struct CallSlots<Scope: SlotScope> {
         for n in -24..<0 { lookAhead(from: n) }
     }
 
-    /// In order, each once.
+    /// Returns slot `n`. To be called in order, once for each.
     @inline(__always) mutating func slot(_ n: Int) -> Slot {
         lookAhead(from: n)
         return ring[n & 15]
@@ -71,7 +71,7 @@ struct CallSlots<Scope: SlotScope> {
             tracer_prefetch(name + 32)
         }
         if let relocation = relocation(n &+ 15) { ring[(n &+ 15) & 15].read(relocation, image, isGlobal) }
-        // A filter that admits a name is wrong now and then: most get their answer in two steps, nearly all in six.
+        // A filter sometimes admits a name wrongly: most lookups take two steps, nearly all take at most six.
         var ahead = 13
         while ahead > 1 {
             ring[(n &+ ahead) & 15].step()

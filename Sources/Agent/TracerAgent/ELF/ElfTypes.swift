@@ -39,11 +39,11 @@ enum DynamicTag {
     static let rela: Int64 = 7, relaBytes: Int64 = 8, initializer: Int64 = 12, soname: Int64 = 14, needed: Int64 = 1
     static let rpath: Int64 = 15, pltKind: Int64 = 20, jumpRelocations: Int64 = 23, stringBytes: Int64 = 10
     static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, textRelocations: Int64 = 22, flags: Int64 = 30
-    static let withTextRelocations: UInt64 = 4 // in them
+    static let withTextRelocations: UInt64 = 4 // a bit of DT_FLAGS
     static let finalizer: Int64 = 13, finiArray: Int64 = 26, finiArrayBytes: Int64 = 28
     static let preinitArray: Int64 = 32, preinitArrayBytes: Int64 = 33, relrBytes: Int64 = 35
     static let relativeCount: Int64 = 0x6fff_fff9, moreFlags: Int64 = 0x6fff_fffb // DT_FLAGS_1
-    static let initFirst: UInt64 = 0x20 // in it
+    static let initFirst: UInt64 = 0x20 // a bit of DT_FLAGS_1
     static let gnuHash: Int64 = 0x6fff_fef5, versions: Int64 = 0x6fff_fff0
     static let versionDefinitions: Int64 = 0x6fff_fffc, versionDefinitionCount: Int64 = 0x6fff_fffd
     static let versionNeeds: Int64 = 0x6fff_fffe, versionNeedCount: Int64 = 0x6fff_ffff

@@ -2,13 +2,13 @@
 // elf/dl-lookup.c, do_lookup_x). Checked once, when the image is read: a start looks for tens of thousands of symbols.
 import CSupport
 
-/// Bloom filter: shows which of a hundred modules need not be asked. Small, so that the search can run along a table of them.
+/// Bloom filter: shows which modules cannot define a name. Small, so that a search can run along a table of them.
 struct BloomFilter: BitwiseCopyable {
     private var words: UnsafePointer<UInt64>
     private var mask: UInt32 = 0
     private var shift: UInt32 = 0
 
-    /// Admits every name: the module must be asked.
+    /// Admits every name: the module must be searched.
     init() { words = withUnsafePointer(to: &BloomFilter.everything) { $0 } }
     nonisolated(unsafe) private static var everything = UInt64.max
 
@@ -23,7 +23,7 @@ struct BloomFilter: BitwiseCopyable {
         return word & probe.bits == probe.bits
     }
 
-    /// The two bits that a hash asks for. The second depends on the filter; filters of about the same size have it alike.
+    /// The two bits that stand for a hash. The second depends on the filter, and is the same in filters of about the same size.
     struct Probe {
         fileprivate let hash: UInt32, shift: UInt32, bits: UInt64
         init(_ hash: UInt32) { self.init(hash, 0) }
@@ -60,7 +60,7 @@ struct GnuHash: BitwiseCopyable {
     private var chainCount: UInt32 = 0 // how many can be read
 
     init() {}
-    /// The table at `address`, of which `byteCount` bytes can be read. Empty when it is not as it should be.
+    /// The table at `address`, of which `byteCount` bytes can be read. Empty if it is malformed.
     init(_ address: UInt64, _ byteCount: UInt64) {
         guard address & 3 == 0, byteCount >= 16, let header = UnsafePointer<UInt32>(bitPattern: UInt(address)) else { return }
         let bucketCount = header[0], filterWords = header[2], shift = header[3]
@@ -77,7 +77,7 @@ struct GnuHash: BitwiseCopyable {
     }
     var isEmpty: Bool { buckets == 0 }
 
-    /// Only of a table that is not empty.
+    /// The table must not be empty.
     @inline(__always) func bucket(of hash: UInt32) -> UnsafePointer<UInt32> {
         UnsafePointer(bitPattern: UInt(buckets))! + Int(hash % bucketCount)
     }

@@ -1,6 +1,6 @@
-// Results of searching a text (TextScan.swift), for the next process that has the same module: the layout is scan_cache.h's. A file is
-// bytes that somebody wrote: whatever they are, nothing outside of them is read, and nothing follows from them except that some of the
-// slots that the caller offers are said to be used for calls alone.
+// Results of searching a text (TextScan.swift), for the next process that has the same module; scan_cache.h has the layout. The file is
+// untrusted input: whatever its bytes are, nothing outside of them is read, and the worst that they can do is to say of slots that the
+// caller offers that they are used for calls alone.
 import CSupport
 
 /// Key of a search: the text that was searched, and the slots that were asked for.
@@ -11,7 +11,7 @@ struct ScanKey {
     let slotCount: UInt32
 }
 extension ScanKey {
-    /// nil: more slots than are worth it.
+    /// nil: the module has too many slots.
     init?(_ identity: FileIdentity, _ image: Image, _ slots: CallOnlySlots) {
         if slots.count > UInt64(SCAN_MOST_SLOTS) { return nil }
         self.identity = identity
@@ -53,7 +53,7 @@ struct ScanFile {
     static let headerBytes = MemoryLayout<scan_file>.size, rowBytes = MemoryLayout<scan_module>.size
     static let seed: UInt64 = 0x9e37_79b9_7f4a_7c15
 
-    /// nil unless this agent wrote it, and its header is whole. `start` is at a multiple of 8.
+    /// nil unless this agent wrote the file, and its header is whole. `start` is at a multiple of 8.
     init?(_ start: UnsafeRawPointer, _ byteCount: Int, by agent: FileIdentity) {
         if byteCount < ScanFile.headerBytes || byteCount > Int(SCAN_MOST_BYTES) { return nil }
         let header = start.assumingMemoryBound(to: scan_file.self)
@@ -78,7 +78,7 @@ struct ScanFile {
     }
     static func wordCount(_ slotCount: UInt32) -> Int { (Int(slotCount) &+ 63) / 64 }
 
-    /// Bits where there is space for them, and the checksum of all.
+    /// Space for the row's bits, and the checksum of all.
     func isWhole(_ row: UnsafePointer<scan_module>) -> Bool {
         let first = Int(row.pointee.bits), words = ScanFile.wordCount(row.pointee.slot_count)
         if row.pointee.slot_count > UInt32(SCAN_MOST_SLOTS) { return false }
@@ -107,7 +107,7 @@ struct ScanFile {
         return nil
     }
 
-    /// Not against who means it: against what a full disk, a crash or a broken block leaves. By words.
+    /// Checksum against damage by a full disk, a crash or a broken block, not against an attacker. By words.
     static func checksum(_ bytes: UnsafeRawPointer, _ byteCount: Int, _ first: UInt64) -> UInt64 {
         var sum = first ^ UInt64(byteCount), n = 0
         while n &+ 8 <= byteCount {
@@ -119,7 +119,7 @@ struct ScanFile {
     }
     static func checksum(of row: UnsafePointer<scan_module>, _ bits: UnsafePointer<UInt64>?) -> UInt64 {
         var copy = row.pointee
-        copy.bits = 0 // their offset is no property of the module
+        copy.bits = 0 // the offset of the bits is not the module's
         copy.checksum = bits == nil ? 0 : 1
         let own = withUnsafePointer(to: &copy) { checksum($0, rowBytes, seed) }
         return bits == nil ? own : checksum(bits!, wordCount(copy.slot_count) &* 8, own)
@@ -127,7 +127,7 @@ struct ScanFile {
 }
 
 extension CallOnlySlots {
-    /// As `scan` would, with what was found before. Only slots that have been added are marked.
+    /// Marks slots as `scan` would, from what was found before: only slots that have been added.
     func recall(_ row: UnsafePointer<scan_module>, _ bits: UnsafePointer<UInt64>?) {
         guard let bits else { return }
         for word in 0..<ScanFile.wordCount(row.pointee.slot_count) {
@@ -193,11 +193,11 @@ struct ScanFileBuilder {
         count &+= 1
     }
 
-    /// Adds what another file knows besides; if not all of it fits, the youngest.
+    /// Adds the rows that only another file has; if not all of them fit, the youngest.
     mutating func add(_ old: ScanFile) {
         var age = UInt64(UInt32.max) &+ 1 // rows of this generation and later ones are in
         while true {
-            var next: UInt64? // the youngest of the rest
+            var next: UInt64? // generation of the youngest remaining row
             for n in 0..<old.count {
                 let generation = UInt64(old.row(n).pointee.generation)
                 if generation < age && generation >= next ?? 0 { next = generation }
@@ -223,7 +223,7 @@ struct ScanFileBuilder {
         return true
     }
 
-    /// The file, at the beginning of the buffer. The rows that were added as found get the generation.
+    /// Completes the file, at the beginning of the buffer. The rows that were added as found get the generation.
     mutating func finish(by agent: FileIdentity, generation: UInt32) -> Int {
         sort()
         let bitsOffset = ScanFile.headerBytes &+ count &* ScanFile.rowBytes

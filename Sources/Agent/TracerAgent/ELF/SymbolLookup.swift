@@ -14,7 +14,7 @@ struct SymbolQuery {
     var version: VersionNeed
 }
 
-/// The versions that symbols of one module ask for, each looked up once, and those of the definitions that were met.
+/// Versions that symbols of one module need, and versions of definitions that were found, each looked up once.
 enum VersionNeeds {
     nonisolated(unsafe) private static var known = InlineArray<64, VersionNeed>(repeating: VersionNeed())
     nonisolated(unsafe) private static var isKnown: UInt64 = 0
@@ -22,10 +22,10 @@ enum VersionNeeds {
         var key: UInt64 = 0 // table and number
         var version = VersionNeed()
     }
-    /// A later one takes the place of an earlier.
+    /// Direct-mapped: a later version replaces an earlier one.
     nonisolated(unsafe) private static var definitions = InlineArray<64, Definition>(repeating: Definition())
 
-    /// Another module's turn: a table of definitions may be gone since the last one's.
+    /// Forgets all versions before the next module: a table of definitions may have been unmapped since.
     static func forget() {
         isKnown = 0
         for n in 0..<64 { definitions[n].key = 0 }
@@ -107,11 +107,11 @@ extension Image {
 
     /// Properties of a function, as its definition has them.
     struct Definition {
-        /// A program linked to another build of the library may not know (see Symbol).
+        /// The caller's own symbol may lack this mark, if it was linked to another build of the library (see Symbol).
         var hasVariantConvention = false
         var byteCount: UInt64 = 0
     }
-    /// Empty where no mark in a symbol matters.
+    /// Returns no properties if no mark in a symbol matters.
     @inline(__always) static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition {
         Architecture.variantConvention == 0 ? Definition() : markedDefinition(name, target, image)
     }
@@ -141,7 +141,7 @@ extension Image {
             : image.pointee.sysvHashTable != 0 ? findBySysvHash(image, query) : nil
     }
 
-    /// Who searches many modules has asked their filters before.
+    /// A search of many modules asks their filters first.
     private static func findByGnuHash(_ image: UnsafePointer<Image>, _ query: SymbolQuery, _ first: UInt32) -> Int? {
         let hash = query.name.gnuHash
         var index = first != 0 ? first : image.pointee.gnuHash.bucket(of: hash).pointee
@@ -166,7 +166,7 @@ extension Image {
         else { return nil }
         let chains = sysvHashTable &+ 8 &+ UInt64(bucketCount) &* 4
         var choice = VersionChoice()
-        // A hostile chain may be a ring, and the count a lie.
+        // In a hostile file the chain may be circular, and the count wrong.
         var left = image.pointee.isReadable(chains, UInt64(chainCount) &* 4) ? chainCount : 0
         while index != 0 && left > 0 {
             if matches(image, Int(index), query, &choice) { return Int(index) }

@@ -1,4 +1,4 @@
-// The library that defines a function, for those whose name alone does not say what they do.
+// The library that defines a function: for functions whose name alone does not show what they do.
 import CSupport
 
 enum FunctionHome {

@@ -10,9 +10,9 @@ import CSupport
 import CTraceLayout
 
 enum HookPolicy: UInt8 {
-    case record // a traced call
+    case record // a recorded call
     case none // the slot stays as it is
-    case frameLister // a traced call of our own function, which calls the original (Backtraces.swift)
+    case frameLister // a recorded call of the agent's function, which calls the original (Backtraces.swift)
     case unwinderQuery // asked by an unwinder, which learns of relocated instructions as well (UnwinderQuestions.swift)
     case entryOnly // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
@@ -99,7 +99,7 @@ extension HookPolicy {
     func decision(
         on name: Name, at target: UInt64, in definer: Definer, calledBy caller: Caller, isPatched: @autoclosure () -> Bool
     ) -> SlotDecision {
-        // What is no code is no function, and the agent does not record itself.
+        // Data has no calls, and the agent does not record itself.
         if !definer.image.pointee.isCode(target) || definer.image.pointee.contains(tracer_code_low()) { return .keep }
         let isIteration = UnwinderQuestions.isIteration(name.text)
         if isIteration && caller.inBaseNamespace && UnwinderQuestions.asks(caller.image) { return .substitute(.unwinderQuery) }
@@ -119,15 +119,15 @@ extension HookPolicy {
         if caller.hasForeignCalls { return policy.isWatched ? .watch(policy) : .keep }
         let saysReady = NameFilter.saysReady(function: name.text, path: definer.path)
         if !saysReady && (NameFilter.leavesSlots || !NameFilter.admits(function: name.text, path: definer.path)) {
-            // Frames of ours are on the stack all the same: main's, initializers'.
+            // Labels are on the stack all the same: main's and those of initializers.
             if policy == .frameLister { return .substitute(policy) }
             return policy.isWatched ? .watch(policy) : .keep
         }
         return .hook(saysReady && policy == .record ? .ready : policy)
     }
 
-    /// A name alone is no function: a program may have its own `backtrace` or `sd_notify`, with other arguments. Where the agent reads
-    /// what an argument points to, or calls the function itself, the definition must be that of the library which made the name known.
+    /// A name alone does not determine a function: a program may have its own `backtrace` or `sd_notify`, with other arguments. Where the
+    /// agent reads what an argument points to, or calls the function itself, the definition must be that of the well-known library.
     private func defined(as name: Name, in definer: Definer) -> HookPolicy {
         let image = definer.image
         switch self {
@@ -204,7 +204,7 @@ extension HookPolicy {
 // MARK: - By call
 
 extension HookPolicy {
-    /// Returns true if a call of a function that is looked at is recorded by its entry alone, as it must see its real return address.
+    /// Returns true if this call is recorded by its entry alone, since the function must see its real return address.
     /// `number`: the first argument, which `syscall` has. `dependsOnCaller`: dlopen's result depends on who calls it.
     func isEntryOnly(number: UInt64, dependsOnCaller: () -> Bool) -> Bool {
         switch self {

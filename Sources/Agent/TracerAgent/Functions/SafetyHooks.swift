@@ -1,7 +1,6 @@
-// Calls that the agent must see to do no harm: those that change SIGBUS's disposition, confine the program, take the trace out of its
-// reach, or whose child runs in this memory; and those after which nothing is seen any more. If a name filter excludes such a function,
-// or the caller is not to be recorded, its slot still leads to a stub: one without an id, which looks at the call, records nothing
-// and jumps.
+// Calls that the agent must see in order to do no harm: calls that change SIGBUS's disposition, confine the program, take the trace out
+// of its reach, start a child in this memory, or end the process. If a name filter excludes such a function, or its caller is not
+// recorded, the slot still leads to a stub: one without an id, which looks at the call, records nothing and jumps.
 import CSupport
 
 enum SafetyHooks {

@@ -1,4 +1,4 @@
-// Functions that an ordinary trampoline would disturb: one table, the reason beside each. What follows from it: HookPolicy.swift.
+// Functions that an ordinary trampoline would disturb: one table, with a reason for each group. HookPolicy.swift decides what follows.
 import CSupport
 import CTraceLayout
 
@@ -9,7 +9,7 @@ struct SpecialFunction {
     /// Functions are patched in this process, so unwinders are to learn of relocated instructions (UnwinderQuestions.swift).
     nonisolated(unsafe) static var answersUnwinders = false
 
-    /// Filter of the hashes that occur, so that one look recognizes an ordinary name.
+    /// Filter of the hashes that occur, which recognizes most ordinary names by one word.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
     /// Open addressing, by the same hashes: the index in `known`, which has half as many, from 1 on; 0: none.
@@ -70,8 +70,8 @@ struct SpecialFunction {
         .init(name: "sigsetjmp", policy: .entryOnly),
         .init(name: "__sigsetjmp", policy: .entryOnly),
         .init(name: "getcontext", policy: .entryOnly),
-        // These capture their caller's context, too, for whoever unwinds from there or returns to it: known by their code as well
-        // (Processor/ContextCapture.swift), where that can be read.
+        // These, too, capture their caller's context, for code that unwinds from there or returns to it. Where their code can be read, it
+        // shows the same (Processor/ContextCapture.swift).
         .init(name: "unw_getcontext", policy: .entryOnly), // LLVM's libunwind, and nongnu libunwind by the name of the architecture
         .init(name: "__unw_getcontext", policy: .entryOnly),
         .init(name: "_Ux86_64_getcontext", policy: .entryOnly),

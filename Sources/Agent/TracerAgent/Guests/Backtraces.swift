@@ -1,16 +1,16 @@
-// Functions that list the frames of a thread: their stubs lead to ours, which omit the agent's frames
+// Functions that list the frames of a thread: their stubs lead to the agent's versions, which omit the agent's frames
 // (CSupport/backtraces.c).
 import CSupport
 
 enum Backtraces {
-    /// Address range of the agent's own frames; empty: not known.
+    /// Address range of the agent's own frames; empty if not known.
     nonisolated(unsafe) static var image = own_image(low: 0, high: 0)
 
     /// Returns the function that the stub of the function at `target`, of the image `owner`, calls.
     static func target(_ target: UInt64, _ name: Name, in owner: UnsafePointer<Image>) -> UInt64 {
         if image.high == 0 { return target }
         if equal(name.text, literal: "backtrace") || equal(name.text, literal: "unw_backtrace") {
-            // Only there it has a function that captures a context.
+            // Only on this architecture has it a function that captures a context.
             if let capture = Image.function("_Ux86_64_getcontext", of: owner),
                 let begin = Image.function("_ULx86_64_init_local", of: owner),
                 let step = Image.function("_ULx86_64_step", of: owner), let get = Image.function("_ULx86_64_get_reg", of: owner)

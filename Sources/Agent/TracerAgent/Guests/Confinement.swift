@@ -1,8 +1,8 @@
-// Abilities that the agent needs and that a process can take from itself: recording ends before it does, for good. The whole process
-// stops recording, also where the kernel confines one thread only: threads and processes that this one starts inherit it, and the first
-// thing that the agent does in them is a system call. Without one it cannot be known which thread has started a thread: libc starts
-// some by itself (timer_create with SIGEV_THREAD, mq_notify, aio_read), runtimes by system calls of their own. A child that runs in
-// this memory while its parent waits is another matter: SharedMemory.swift.
+// Abilities that the agent needs and that a process can give up: before it does, recording ends for good. It ends in the whole process,
+// also if the kernel confines only one thread: the threads and processes that this thread starts inherit the confinement, and the first
+// thing that the agent does in them is a system call. Without one the agent cannot know which thread has started a thread: libc starts
+// some by itself (timer_create with SIGEV_THREAD, mq_notify, aio_read), and runtimes by system calls of their own. For a child that runs
+// in this memory while its parent waits, see SharedMemory.swift.
 import CSupport
 import CTraceLayout
 
@@ -34,8 +34,8 @@ enum Confinement: UInt32 { // TRACE_STOP_…
         default: return nil
         }
     }
-    /// seccomp's operation and its last argument. Others than SECCOMP_SET_MODE_STRICT and SECCOMP_SET_MODE_FILTER only ask;
-    /// and who hands over no filter asks whether there are filters.
+    /// seccomp's operation and its last argument. Operations other than SECCOMP_SET_MODE_STRICT and SECCOMP_SET_MODE_FILTER only ask, and
+    /// a call without a filter asks whether the kernel has filters.
     static func ofSeccomp(_ operation: UInt64, _ argument: UInt64) -> Confinement? {
         let operation = UInt32(truncatingIfNeeded: operation)
         return operation == 0 || operation == 1 && argument != 0 ? .seccomp : nil

@@ -1,9 +1,8 @@
-// Who handles SIGBUS. While the program has none or its own handler for it, ours stands in the kernel, with the program's
-// flags and mask (mapping_faults.c). The program must not see that: before a call that asks for or changes SIGBUS's
-// disposition goes through, the program's own is put back, and libc does with it what it does; ours returns at the first
-// slow path after that call has ended. What is changed by other ways (a system call of the program's own, a pointer to
-// sigaction) is left as it is found, and the trace is then not protected. Nor is it where the program ignores SIGBUS:
-// exec hands that on to the next program.
+// The agent's handler of SIGBUS. It is installed unless the program ignores SIGBUS, with the flags and the mask of the program's handler
+// if there is one (mapping_faults.c). The program must not see it: before a call that asks for or changes SIGBUS's disposition, the
+// program's own is put back for libc to work with; the agent's returns at the first slow path after that call has ended. A disposition
+// that is changed otherwise (by the program's own system call, by a pointer to sigaction) is left as it is, and the trace is then not
+// protected. It is not protected either where the program ignores SIGBUS, since exec passes that on to the next program.
 import CSupport
 
 enum MappingFaults {
@@ -41,7 +40,7 @@ enum MappingFaults {
         standing = .installed
     }
 
-    /// Puts the program's own disposition back. False when somebody has replaced ours behind our back.
+    /// Puts the program's own disposition back. False if the agent's has been replaced unnoticed.
     private static func restore() -> Bool {
         tracer_blocked().pointee = .max
         if current().handler != handler { return false }

@@ -2,10 +2,10 @@
 // them, for the stack of a report and to know a call site again (GET_CALLER_PC: __builtin_return_address), so they must
 // see their real callers:
 // - what compilers insert (`__tsan_write4`, `__asan_report_load8`) keeps its slots: HookPolicy.swift;
-// - their interceptors (`malloc`, `memcpy`, `pthread_create`) are entered by the entry-only kind.
+// - their interceptors (`malloc`, `memcpy`, `pthread_create`) are entry-only functions.
 // And their own slots stay as they are. LeakSanitizer stops the world from a process that shares the memory *and the
 // thread-local storage* of the thread that started it (sanitizer_stoptheworld_linux_libcdep.cpp: clone with CLONE_VM
-// and without CLONE_SETTLS), while that thread goes on waiting: traced calls of the two would use one chain of records.
+// and without CLONE_SETTLS), while that thread waits: recorded calls of both would use one chain.
 import CSupport
 
 enum SanitizerRuntime {
@@ -23,7 +23,7 @@ enum SanitizerRuntime {
         return false
     }
 
-    /// Functions that a program calls if it has the runtime within itself.
+    /// Functions that a program calls if the runtime is linked into it.
     static let beginnings: InlineArray<_, StaticString> = ["__asan_init", "__tsan_init", "__msan_init", "__lsan_init", "__hwasan_init"]
 
     static func isInstrumentation(_ name: CText) -> Bool {

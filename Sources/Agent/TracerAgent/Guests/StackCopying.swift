@@ -1,12 +1,11 @@
 // A program may copy a part of its stack away, run something else in its place, and copy it back (greenlet, and with it gevent;
-// stacklets; continuations of language runtimes). Then a frame that lies below the stack pointer, and for all that anyone can
-// see was left for good, returns after all. Where it returns to is in its label; only its event has ended, as unwound. The
-// first such return says what this thread is doing: from then on its frames are treated like those of an unknown stack, each
-// with a record apart until it returns itself, which is right in any order, and slower.
+// stacklets; continuations of language runtimes). Then a frame below the stack pointer returns, although it seemed to have been left for
+// good. Its label has the return address; only its event has ended, as unwound. The first such return shows that the thread copies its
+// stack: from then on its frames are handled like those of an alternate stack, each with a record of its own until it returns, which is
+// right in any order, and slower.
 import CSupport
 
-/// Modules that are known to do this: every thread is treated so from the moment that one is there, which it asks before it takes
-/// a frame for dead.
+/// Modules that are known to do this: once one is loaded, the frames of all threads are handled so.
 enum StackCopying {
     nonisolated(unsafe) private(set) static var isExpected = false
     private static let prefixes: InlineArray<_, StaticString> = [

@@ -1,19 +1,18 @@
-// The inventory of loaded modules: those present at start, and those that the loader adds later. Indices are those of
-// the trace. A module that was unloaded stays as a retired entry, and is that one again when the same file is loaded at
-// the same address: a program may open and close a library for ever.
+// The inventory of loaded modules: the modules that are there at the start, and modules that the loader adds later. Their indices are
+// those of the trace. The entry of a module that was unloaded is retired, and used again when the same file is loaded at the same
+// address: a program may open and close a library for ever.
 //
-// ModuleLock is held by who changes the inventory, and by who reads more of a module than its entry. Slow paths ask
-// without a lock in which module an address lies: entries never move, an entry is complete before it is counted, and where a
-// module lies never changes while it is alive. What the entry points to (its program headers, its tables) is unmapped with
-// the module, so that only holders of the lock may follow it: `index(of:)` and the fields of Module and Image that are no
-// pointers are for everybody.
+// ModuleLock is needed to change the inventory, and to read more of a module than its entry. Slow paths look up the module of an address
+// without it: entries never move, an entry is complete before it is counted, and a module's addresses do not change while it is loaded.
+// What an entry points to (program headers, tables) is unmapped with the module, so only the holder of the lock may follow a pointer:
+// `index(of:)`, and the fields of Module and Image that are not pointers, may be used without it.
 import CSupport
 import CTraceLayout
 
 struct Module: BitwiseCopyable {
     var image: Image
     var loader: UnsafeMutablePointer<loader_module>
-    var path: CText // absolute where the loader knows it; kept by us
+    var path: CText // absolute where the loader knows it; the agent's copy
     var state: State
     var isStartup: Bool // never unloaded
     var inBaseNamespace: Bool
@@ -60,13 +59,13 @@ struct LazyStub: BitwiseCopyable {
 
 enum ModuleTable {
     nonisolated(unsafe) static var modules = Table<Module>()
-    /// One a module, side by side: a search asks all of them.
+    /// Filters of all modules, side by side: a search asks all of them.
     nonisolated(unsafe) static var filters = Table<BloomFilter>()
     /// Modules in which addresses were found, by their 16 KB: most slots of a process lead to a few modules, and small ones lie side by
     /// side. Threads overwrite each other's guesses; each is checked before it is believed.
     nonisolated(unsafe) private static var found = InlineArray<1024, UInt16>(repeating: 0)
-    /// A module other than the program has a DT_RPATH, by which dlopen searches for all that it has loaded, and for what that has
-    /// loaded (glibc elf/dl-load.c, _dl_map_object).
+    /// True if a module other than the program has a DT_RPATH, which dlopen uses for all that the module has loaded, directly or not
+    /// (glibc elf/dl-load.c, _dl_map_object).
     nonisolated(unsafe) private(set) static var hasRpath = false
     nonisolated(unsafe) private static var latestFound = 0
     nonisolated(unsafe) private static var textBuffer: UnsafeMutablePointer<UInt8>?
@@ -150,7 +149,7 @@ enum ModuleTable {
         module.isSearched = !isVDSO
         module.isSanitizer = SanitizerRuntime.isLibrary(module.path)
         if isOurs || isLoader || isVDSO || module.isSanitizer || !image.isUsable { module.state = .ignored }
-        // A filter too many is harmless, a module without one is not.
+        // A filter without a module is harmless, a module without a filter is not.
         if filters.count == modules.count && !filters.append(image.gnuHash.filter) || !modules.append(module) { return nil }
         let index = modules.count &- 1
         StackCopying.note(module: module.path)
@@ -169,8 +168,8 @@ enum ModuleTable {
             {
                 continue
             }
-            // Who reads the entry without the lock meanwhile and took it for alive reads what has been there: file and address
-            // are the same.
+            // A thread that reads the entry without the lock meanwhile, and took it for a live one, reads what it would have read before:
+            // file and address are the same.
             old.pointee.image = module.image
             old.pointee.loader = module.loader
             old.pointee.inBaseNamespace = module.inBaseNamespace
@@ -196,7 +195,7 @@ enum ModuleTable {
         for n in 0..<modules.count { modules.pointer(n).pointee.endRecord = nil }
     }
 
-    /// The path that was copied last is not needed after all.
+    /// Frees the path that was copied last.
     private static func giveBackPath() {
         if latestText == 0 { return }
         textBuffer! -= latestText
@@ -204,7 +203,7 @@ enum ModuleTable {
         latestText = 0
     }
 
-    /// Our copy of the path: the loader frees its own when the module goes.
+    /// Copies the path: the loader frees its own when the module is unloaded.
     private static func path(of loader: UnsafeMutablePointer<loader_module>, isMain: Bool) -> CText {
         let unknown = CText(StaticString("?").utf8Start)
         let given = loader.pointee.name.map { UnsafeRawPointer($0).assumingMemoryBound(to: UInt8.self) } ?? unknown

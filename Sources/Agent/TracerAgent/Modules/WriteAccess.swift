@@ -1,6 +1,6 @@
-// The parts of an image that the agent writes to: its slots, its initializer arrays, its dynamic entries. What the loader
-// protected after relocation (PT_GNU_RELRO) is opened for the time and protected again; the rest of a writable segment is
-// made writable before it is written to, in case a loader has done more than it should.
+// Write access to the parts of an image that the agent changes: its slots, its initializer arrays, its dynamic entries. What the loader
+// protected after relocation (PT_GNU_RELRO) is made writable for a moment and protected again; the rest of a writable segment is made
+// writable first, in case a loader has protected more than it should.
 import CSupport
 
 struct WriteAccess {
@@ -39,8 +39,8 @@ struct WriteAccess {
     }
 }
 
-/// When the loader's hook reports a new module: has it been relocated? glibc calls the hook before relocation until 2.40 and
-/// after it from 2.41 on (elf/dl-open.c, dl_open_worker_begin); which loader this is does not matter, its RELRO part shows it.
+/// State of a new module when the loader's hook reports it. glibc calls the hook before relocation until 2.40, and after it from 2.41 on
+/// (elf/dl-open.c, dl_open_worker_begin); the agent need not know which glibc it is, since the module's RELRO part shows it.
 enum RelocationState: UInt8 { // a raw value: comparing plain enums brings the standard library's hashing with it
     case notYet // or there is nothing that would show it: a loader of either kind may write to it now
     case done

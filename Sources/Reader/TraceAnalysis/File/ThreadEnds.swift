@@ -1,5 +1,5 @@
-// When the calls end that a thread leaves open: with the thread, or with the process. Every reader of calls asks here, and adds what it
-// knows of the events. Nothing ends before its last event, whatever the file says.
+// When calls end that a thread leaves open: with the thread, or with the process. Every reader of calls asks here, and passes what it
+// knows from the events. Nothing ends before its last event, whatever the file says.
 import CTraceLayout
 import TraceFormat
 
@@ -11,7 +11,7 @@ package struct ThreadEnds: Sendable {
         case withLastEvent
     }
 
-    /// Until when the process is known to have run, apart from events: its end, where that was seen.
+    /// The latest time at which the process is known to have run, apart from events: its end, if that was seen.
     package private(set) var process: Ticks
     /// The agent's last reading of the clock.
     private let lastSample: UInt64
@@ -22,7 +22,7 @@ package struct ThreadEnds: Sendable {
     ///   - now: CLOCK_MONOTONIC, if the process is alive at this moment
     init(_ header: trace_file_header, _ metadata: Metadata, _ chunks: [[Chunk]], _ scale: TimeScale, now: UInt64?) {
         let lastSample = scale.even(max(header.stopped_ticks == 0 ? header.last.ticks : header.stopped_ticks, header.first.ticks))
-        // Nobody knows what threads did after recording had stopped.
+        // What threads did after recording had stopped is not known.
         let limit = Int(header.state) == TRACE_STOPPED ? lastSample : .max
         func moment(_ monotonic: UInt64) -> UInt64 { min(scale.ticks(monotonic: monotonic, since: header.first), limit) }
         // Without the length of a tick, another clock says nothing.
@@ -30,7 +30,7 @@ package struct ThreadEnds: Sendable {
         var ends: [UInt32: End] = [:], latest = lastSample
         for first in chunks.lazy.compactMap({ $0.first }) {
             let life = metadata.threads[first.thread], begun = min(life?.started?.raw ?? .max, first.opened.ticks)
-            // Its id may have been another thread's before, and may be again.
+            // The thread's id may have been another thread's before, and may be again.
             let moments = seen[first.tid] ?? [], next = bisect(moments.count) { moment(moments[$0]) < begun }
             if next < moments.count {
                 let end = min(moment(moments[next]), life?.ended?.raw ?? .max)
@@ -49,7 +49,7 @@ package struct ThreadEnds: Sendable {
         self.ends = ends
     }
 
-    /// The same ends, of a process that is known to have run until then.
+    /// Returns the same ends for a process that is known to have run until then.
     func lasting(until end: Ticks) -> ThreadEnds {
         var copy = self
         copy.process = max(process, end)

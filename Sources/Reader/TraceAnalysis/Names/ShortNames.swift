@@ -1,5 +1,5 @@
 // C++ names as people write them: std::string for a template of three arguments, and containers without the arguments that they have by
-// default; or, on request, every template without its arguments. What would then be called alike keeps a longer name.
+// default; or, on request, every template without its arguments. Names that would then be the same stay longer.
 
 /// How names of functions are spelt in a text.
 package enum NameStyle: Sendable {
@@ -40,7 +40,7 @@ package struct ShortNames: Sendable {
             owners[text, default: 0] += 1
         }
         return short.reduce(into: [:]) { names, pair in
-            // The short name of one may be the whole name of another.
+            // The short name of one function may be the whole name of another.
             let isOwn = owners[pair.value] == 1 && (pair.value == pair.key || !all.contains(pair.value))
             let name = isOwn ? pair.value : otherwise(pair.key)
             if name != pair.key { names[pair.key] = name }

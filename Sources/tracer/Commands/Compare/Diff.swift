@@ -102,7 +102,7 @@ struct Diff: ParsableCommand {
         for trace in (first + second).flatMap({ $0 }) { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     }
 
-    /// The runs of a side, as much of them as is asked for: files of one `tracer record` are one.
+    /// The chosen processes of each run of a side. Files of one `tracer record` are one run.
     private func openSet(_ paths: [String]) throws -> [[TraceFile]] {
         var traces: [TraceFile] = []
         for path in paths {

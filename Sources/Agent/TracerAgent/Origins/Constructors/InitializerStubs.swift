@@ -20,7 +20,7 @@ struct InitializerStub {
     var load: UInt32 { ModuleTable.modules.pointer(Int(module)).pointee.load }
     var isFinalizer: Bool { kind == UInt32(TRACE_INITIALIZER_FINI) || kind == UInt32(TRACE_INITIALIZER_FINI_ARRAY) }
 
-    /// `original`: where the target will stand, while it is not known.
+    /// `original`: address of the word that will hold the target, while that is not known.
     func set(kind: UInt32, index: Int, module: Int, target: UInt64, original: UInt64 = 0) {
         hook.pointee.head = UInt64(kind) &<< 32 | UInt64(index)
         hook.pointee.function = UInt32(truncatingIfNeeded: module)
@@ -100,7 +100,7 @@ enum InitializerStubs {
         access.close()
     }
 
-    /// A library that is opened and closed a thousand times, wherever it then lies, gets its first stubs back.
+    /// Gives a library that is loaded again, at any address, the stubs that it had first.
     private static func reuseTables(of module: UnsafeMutablePointer<Module>) {
         for n in 0..<ModuleTable.modules.count {
             let old = ModuleTable.modules.pointer(n)

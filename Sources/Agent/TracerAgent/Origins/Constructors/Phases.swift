@@ -1,5 +1,4 @@
-// The stages that the agent can distinguish. The first three lie before it: what it cannot see it finds out, with the error
-// that this leaves.
+// The stages of a start that the agent can distinguish. The first three are over when it begins: it infers their times, with an error.
 import CSupport
 import CTraceLayout
 
@@ -34,7 +33,7 @@ enum Phases {
         return MetadataWriter.append(Int(TRACE_RECORD_PHASE), UInt16(truncatingIfNeeded: which), fixed)
     }
 
-    /// A phase that begins when this is done: the agent has been at work since `entered`.
+    /// Records a phase that begins when this is done: the agent has been at work since `entered`.
     static func write(_ which: some BinaryInteger, _ recorder: ThreadRecorder, _ usage: trace_usage, since entered: UInt64) {
         guard let address = write(which, usage, recorder.context.pointee.index) else { return }
         let now = Clock.ticks()
@@ -49,7 +48,7 @@ enum Phases {
         let thread = tracer_thread_state().pointee.context?.pointee.index ?? 0
         write(TRACE_PHASE_EXIT, trace_usage.process().at(now, own: OwnWork.ticks), thread)
     }
-    /// One that began at `now`.
+    /// Records a phase that began at `now`.
     static func write(_ which: some BinaryInteger, _ recorder: ThreadRecorder, _ usage: trace_usage, at now: UInt64) {
         if !TraceOutput.isWritable { return }
         write(which, usage.at(now, own: OwnWork.ticks), recorder.context.pointee.index)

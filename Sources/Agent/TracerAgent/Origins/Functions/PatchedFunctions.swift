@@ -1,11 +1,11 @@
-// Functions that are recorded by their own first bytes: these lead to a stub, and that to the trampolines. What can be replaced, and by
-// what, `tracer plan` has found out (docs/internals/entry-patches.md); here a plan is applied to a module before any of its code runs,
-// when it is there at the start or has just been mapped. A function gets a number at its first call.
+// Functions with an entry patch: their first bytes lead to a stub, and that to the trampolines. `tracer plan` has determined which bytes
+// can be replaced, and by what (docs/internals/entry-patches.md); here a plan is applied to a module before any of its code runs: at the
+// start, or when it has just been mapped. A function gets an id at its first call.
 import CSupport
 import CTraceLayout
 
 enum PatchedFunctions {
-    /// Variables.functions. Nothing is patched without.
+    /// Variables.functions; nil: nothing is patched.
     nonisolated(unsafe) static var wanted: CText?
     /// Variables.minimumSize.
     nonisolated(unsafe) static var minimumSize = Variables.minimumSize.standard
@@ -59,9 +59,9 @@ enum PatchedFunctions {
         if wanted != nil { ReturnLocations.offer() }
         if wanted != nil { SpecialFunction.beginKeys() }
     }
-    /// At the start. Else the modules that are there may be running, and their code is not executable for a moment while it is patched.
+    /// True if the process has one thread. Otherwise the code of modules may be running, and it is not executable while it is patched.
     nonisolated(unsafe) private static var isAlone = true
-    /// Sanitizers list the program's own frames by frame pointers, at each allocation and in their reports: labels would be in them.
+    /// True if the program uses a sanitizer, which lists frames by frame pointers at each allocation and in its reports, labels included.
     private static var hasSanitizer: Bool {
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].isSanitizer { return true }
         for n in 0..<SanitizerRuntime.beginnings.count {
@@ -83,7 +83,7 @@ enum PatchedFunctions {
         if module.pointee.isForeign { return refuse(module, "it is compiled by GHC, OCaml or Go, which do not use C's calling convention") }
         if ForeignConvention.isGo(module) { return refuse(module, "it is Go code, and Go moves stacks by the return addresses on them") }
         guard let identity = ModuleIdentity(module.pointee.image, path: module.pointee.path), let file = open(identity) else {
-            // `tracer record` has made those that it knew of, and says itself what is missing.
+            // `tracer record` has made the plans that it knew of, and itself says which are missing.
             MetadataWriter.patched(module: UInt32(index), functions: 0, patched: 0)
             if TraceOutput.session == 0 && EntryFilter.names(wanted, module.pointee.name, isMain: isMain) {
                 refuse(module, "there is no plan for it: `tracer plan` makes one")
@@ -114,13 +114,13 @@ enum PatchedFunctions {
         }
     }
 
-    /// Functions of a module that the user wants.
+    /// Choice of the functions of a module that the user wants.
     private struct Choice {
         private let wanted: CText
         private let module: CText
         let path: CText
         private let isMain: Bool
-        /// Whatever they are called.
+        /// True if all functions are chosen, whatever their names.
         let isAll: Bool
 
         init(wanted: CText, module: CText, path: CText, isMain: Bool) {
@@ -130,7 +130,7 @@ enum PatchedFunctions {
             self.isMain = isMain
             isAll = NameFilter.admitsAll && EntryFilter.matchesAll(wanted, in: module, isMain: isMain)
         }
-        /// The user names its address as linked, or this one of its names; a function without one has its address for a name.
+        /// True if the user names its address as linked, or this one of its names. A function without a name has its address as one.
         @inline(never) func admits(_ function: CText, at address: UInt64) -> Bool {
             EntryFilter.matches(wanted, function, at: address, in: module, isMain: isMain)
                 && NameFilter.admits(function: function, at: address, path: path)
@@ -191,7 +191,7 @@ enum PatchedFunctions {
                 ? TextBuffer.with(address: address) { choice.admits($0, at: address) }
                 : plan.someName(of: function) { choice.admits($0, at: address) }
         }
-        /// Returns true if it is called like any other: what the trampolines of slots treat in a way of its own stays theirs.
+        /// Returns true if the function is an ordinary one. Others are recorded only through slots, whose stubs handle them specially.
         private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
             if !mayBeSpecial(function, keys) { return true }
             isDamaged = isDamaged || !source.readNames()
@@ -205,7 +205,7 @@ enum PatchedFunctions {
             for k in 0..<Int(function.pointee.name_count) where keys[k] & PLAN_NAME_OF_CONTEXTS != 0 { return true }
             return false
         }
-        /// Its code is looked at: what captures its caller's context is not ordinary, either.
+        /// Reads the code: a function that captures its caller's context is not ordinary, either.
         @inline(never) mutating func ask(_ n: Int, _ image: UnsafePointer<Image>) {
             let function = plan.function(n)
             if chosen[n] != Work.isAsked || !ContextCapture.captures(base &+ UInt64(function.pointee.address), image) { return }
@@ -214,7 +214,7 @@ enum PatchedFunctions {
             codeBytes = codeBytes &- bytes(function.pointee)
             if function.pointee.instruction_count > 0 { shapes &-= 1 }
         }
-        /// The name by which its calls have an object, and what its record says of that.
+        /// Returns the name and the record flags of a function whose calls have an object; nil: they have none.
         @inline(never) func object(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>, _ image: UnsafePointer<Image>)
             -> (
                 Name, UInt32
@@ -231,7 +231,7 @@ enum PatchedFunctions {
         }
     }
 
-    /// False: nothing is patched, and a line says why.
+    /// False if nothing is patched; a line says why.
     private static func apply(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan, image = module.pointee.image
         let old = areas[work.index]
@@ -253,7 +253,7 @@ enum PatchedFunctions {
             return false
         }
         if work.count == 0 { return true }
-        // The same file at the same address as before: its stubs are there.
+        // The same file at the same address as before: it has stubs.
         let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
         guard let area = isAgain ? old : makeArea(work, image) else {
             refuse(module, "there is no free address space for stubs near it")
@@ -320,7 +320,7 @@ enum PatchedFunctions {
         return true
     }
 
-    /// Stubs, relocated instructions and hooks, before anybody can come there.
+    /// Writes stubs, relocated instructions and hooks, before any call can reach them.
     private static func fill(_ area: Area, _ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan
         var address = area.code, hook = area.hooks
@@ -351,8 +351,8 @@ enum PatchedFunctions {
         return true
     }
 
-    /// A function whose calls have an object has a record of its own, and a number from the beginning, since its name is known now. It
-    /// stays with the special entry, and is recorded however often it is called.
+    /// Gives a function whose calls have an object an id at once, since its name is known now, and a record of its own. It keeps the
+    /// special entry, and is recorded however often it is called.
     @inline(never) private static func nameIfObject(
         _ hook: UnsafeMutablePointer<function_hook>, _ work: Work, _ function: UnsafePointer<plan_function>,
         _ keys: UnsafePointer<UInt32>, _ module: UnsafeMutablePointer<Module>
@@ -404,7 +404,7 @@ enum PatchedFunctions {
     private static func hook(_ n: Int, of area: Area) -> UnsafeMutablePointer<function_hook> {
         UnsafeMutablePointer(bitPattern: UInt(area.hooks))! + n
     }
-    /// How the first bytes of a function were that has a number, and of which module it is. nil: nobody has kept them.
+    /// Returns the original first bytes of a function that has an id, and its module. nil: they were not kept.
     static func replaced(_ hook: UnsafeMutablePointer<function_hook>) -> (UnsafeMutablePointer<ReplacedBytes>, Int)? {
         let module = Int(FunctionTable.entry(hook.pointee.function).module)
         let area = areas[module]
@@ -421,7 +421,7 @@ enum PatchedFunctions {
         return mapNear(image, bytes, isHeapAfter, step: 1 &<< 22)
             ?? mapNear(image, bytes, isHeapAfter, step: max(EntryPatch.reach / 2048, 65536)) ?? (isHeapAfter ? mapFar(image, bytes) : nil)
     }
-    /// The largest page's; of much that one of two megabytes can hold.
+    /// Alignment to the largest page; to one of two megabytes for an area that can fill it.
     private static func granule(_ bytes: UInt64) -> UInt64 { bytes < 1 &<< 22 ? 65536 : 1 &<< 21 }
     @inline(never) private static func map(_ address: UInt64, _ bytes: UInt64) -> UInt64? {
         let result = SystemCall.call(
@@ -453,7 +453,7 @@ enum PatchedFunctions {
         return nil
     }
 
-    /// The module's code with this protection, nil: its own.
+    /// Gives the module's code this protection; nil: the one that its segments have.
     private static func openText(_ image: Image, _ protection: Int?) -> Bool {
         for n in 0..<image.segmentCount {
             let segment = image.segment(n)
@@ -499,7 +499,7 @@ enum PatchedFunctions {
 
     // MARK: - First calls
 
-    /// Gives it a number. False: it has none, and is not recorded.
+    /// Gives the function an id. False: there is none, and it is not recorded.
     static func number(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
         FunctionTable.locked {
             if hook.pointee.kind != UInt16(KIND_UNNAMED) { return true } // another thread was faster

@@ -1,13 +1,13 @@
-// Calls that may show that the program is ready, which shows only in arguments: output to a terminal or standard output, sd_notify(3)
-// with READY=1, a function that the user names. Their stubs are special until it has happened; from then on they are ordinary ones, but
-// for one comparison. The first of each is recorded, and the tool chooses.
+// Calls that may show that the program is ready: output to a terminal or standard output, sd_notify(3) with READY=1, a function that the
+// user names. Their arguments decide, so their stubs are special until one of them has shown it, and ordinary afterwards but for one
+// comparison. The first call of each kind is recorded; the tool chooses among them.
 import CSupport
 import CTraceLayout
 
 enum Ready {
     nonisolated(unsafe) private static var seen: UInt32 = 0 // bits: 1 << TRACE_READY_…
     nonisolated(unsafe) private static var inspected: UInt32 = 0
-    /// A program that writes thousands of times elsewhere is not going to say by it that it is ready.
+    /// Most writes that are looked at: a program that has written so often elsewhere does not show by a write that it is ready.
     private static let mostInspected: UInt32 = 4096
 
     /// Something has shown that the program is ready.

@@ -37,14 +37,14 @@ extension ThreadRecorder {
         context.pointee.span_count &+= 1
     }
 
-    /// The innermost open span of this name ends. One that is not open is passed over.
+    /// Ends the innermost open span of this name. A name without an open span is ignored.
     func endSpan(_ id: UInt32) {
         var n = Int(context.pointee.span_count) &- 1
         while n >= 0 && spans![n].function != id { n &-= 1 }
         if n < 0 { return }
         let now = Clock.ticks()
         ensureSlack()
-        // RESUME names it: order does not, when a span ends that is not the innermost thing open.
+        // RESUME names the span: it need not be the innermost thing that is open.
         writeSpanExit(id, entered: spans![n].enter_ticks, now)
         for index in n..<(Int(context.pointee.span_count) &- 1) { spans![index] = spans![index &+ 1] }
         context.pointee.span_count &-= 1
