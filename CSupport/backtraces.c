@@ -1,4 +1,4 @@
-// backtrace() and _Unwind_Backtrace() walk through traced frames to the end, and would show the trampolines between
+// backtrace() and _Unwind_Backtrace() walk through recorded frames to the end, and would show the trampolines between
 // them: a program that counts or prints its frames would see us. Their slots lead here instead, and what is ours is omitted.
 // The same holds for libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of nongnu libunwind and of
 // LLVM's). Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at. But nongnu libunwind must

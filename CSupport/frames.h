@@ -163,7 +163,7 @@
 struct function_hook;
 struct thread_context;
 
-/// One open traced call: what is known of its event. Where it returns to is in its label.
+/// One open recorded call: what is known of its event. Where it returns to is in its label.
 /// The records of a thread are links of one chain, made in advance: a call takes the record above the top, a return
 /// makes the record below the top again. Neither link changes while the record is in use.
 struct frame_record {

@@ -10,7 +10,7 @@ enum Backtraces {
     static func target(_ target: UInt64, _ name: Name, in owner: UnsafePointer<Image>) -> UInt64 {
         if image.high == 0 { return target }
         if equal(name.text, literal: "backtrace") || equal(name.text, literal: "unw_backtrace") {
-            // Only on this architecture has it a function that captures a context.
+            // nongnu libunwind has a function that captures a context only on x86_64.
             if let capture = Image.function("_Ux86_64_getcontext", of: owner),
                 let begin = Image.function("_ULx86_64_init_local", of: owner),
                 let step = Image.function("_ULx86_64_step", of: owner), let get = Image.function("_ULx86_64_get_reg", of: owner)

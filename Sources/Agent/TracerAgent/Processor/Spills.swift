@@ -9,7 +9,7 @@ struct Spills {
     func word(_ offset: Int) -> UnsafeMutablePointer<UInt64> {
         (UnsafeMutableRawPointer(bitPattern: UInt(stackPointer))! + offset).assumingMemoryBound(to: UInt64.self)
     }
-    /// Content of the return slot: a label when a traced function has made a tail call.
+    /// Content of the return slot: a label when a recorded function has made a tail call.
     var returnAddress: UInt64 { word(Int(RETURN_SLOT)).pointee }
     func setReturnAddress(_ address: UInt64) { word(Int(RETURN_SLOT)).pointee = address }
     var firstArgument: UInt64 { word(-Int(SPILL_FIRST)).pointee }

@@ -1,6 +1,6 @@
 // Notices that the process is a child: a page that the kernel zeroes in it (madvise(2), MADV_WIPEONFORK), which the
 // trampolines look at anyway. So fork, raw clone and everything that libc does by itself are seen alike, at the first
-// traced call or return in the child, and nothing has to be hooked.
+// recorded call or return in the child, and nothing has to be hooked.
 import CSupport
 
 enum ForkWatch {

@@ -1,4 +1,4 @@
-// Labels, which traced calls return to. Each address that calls return to has one label, for the life of the process: code that calls
+// Labels, which recorded calls return to. Each address that calls return to has one label, for the life of the process: code that calls
 // the function and, on return, comes back to the trampolines, and after it, at a fixed distance, the address itself. The callee finds
 // the label in its return slot. A return therefore needs no record, and none can be lost: a stack may be left, copied, moved to another
 // thread or returned from twice.
@@ -97,7 +97,7 @@ enum ReturnLabels {
         return state(.ofPatched).pointee.table_count > 0 || prepare(.ofPatched)
     }
 
-    /// Returns true if the return address is a label, which a traced function was called from.
+    /// Returns true if the return address is a label, which a recorded function was called from.
     static func contains(_ address: UInt64) -> Bool { address &- areaStart < tracer_label_span() }
     static func label(containing address: UInt64) -> UInt64 { address & ~(UInt64(LABEL_BYTES) &- 1) }
     private static func kind(of label: UInt64) -> Kind { label < range(.slot).end ? .slot : .patched }

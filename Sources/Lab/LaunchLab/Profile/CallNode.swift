@@ -25,7 +25,7 @@ package struct CallNode: Sendable {
     /// With everything inside.
     package var total: NanosecondCount
     package var children: [CallNode]
-    /// Traced calls made in it that have no nodes of their own.
+    /// Recorded calls made in it that have no nodes of their own.
     package var hiddenCalls = 0
 
     package init(_ key: Key, count: Int, total: NanosecondCount, children: [CallNode] = []) {

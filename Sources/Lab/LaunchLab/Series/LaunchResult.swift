@@ -55,20 +55,20 @@ package struct LaunchResult: Sendable {
     /// Nanoseconds. A recorded call costs some 30 (docs/measurements/performance.md), several times that while caches are cold.
     package static let costliestCall = 200.0
 
-    /// Overhead for each traced call; nil when no launch was made without the agent.
+    /// Overhead for each recorded call; nil when no launch was made without the agent.
     package var callCost: Double? {
         guard let overhead else { return nil }
         return overhead / max(calls, 1)
     }
     private var calls: Double { Sample(profiles.map { Double($0.tree.tracedCalls) }).median }
 
-    /// Returns the overhead for each traced call over two programs launched in turn, nanoseconds: one agent, one machine, one cost.
+    /// Returns the overhead for each recorded call over two programs launched in turn, nanoseconds: one agent, one machine, one cost.
     package static func callCost(_ first: LaunchResult, _ second: LaunchResult) -> Double {
         let known = [first, second].filter { $0.overhead != nil }
         return known.reduce(0) { $0 + $1.overhead! } / max(known.reduce(0) { $0 + $1.calls }, 1)
     }
 
-    /// The launches as they would have been without the agent: each traced call has cost the same.
+    /// The launches as they would have been without the agent: each recorded call has cost the same.
     package func corrected(callCost: Double) -> [LaunchProfile] {
         guard callCost > 0 else { return profiles }
         return profiles.map { profile in

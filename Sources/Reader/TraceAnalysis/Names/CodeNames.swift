@@ -45,7 +45,7 @@ package final class CodeNames {
         return name
     }
 
-    /// Name and module of a traced function by its id: what `FunctionNames`, and so every report, calls it.
+    /// Name and module of a recorded function by its id: what `FunctionNames`, and so every report, calls it.
     package func function(_ id: UInt32) -> (name: String, module: String) {
         if let known = functions[id] { return known }
         var name = (FunctionNames.unknownName(id), FunctionNames.noModule)

@@ -16,7 +16,7 @@ package struct ConstructorRun: Sendable {
     package var cpu: Nanoseconds
     package var minorFaults: UInt32
     package var majorFaults: UInt32
-    /// Traced calls made inside.
+    /// Recorded calls made inside.
     package var calls: UInt64
     /// Estimated cost of recording them, contained in `total` and in `selfTime`.
     package var recording: Nanoseconds, selfRecording: Nanoseconds

@@ -36,7 +36,7 @@ package struct StartupItem: Sendable {
     package var total: Nanoseconds
     /// Without these.
     package var own: Nanoseconds
-    /// Traced calls made on its thread, without those of items that it has run, and about what recording them took.
+    /// Recorded calls made on its thread, without those of items that it has run, and about what recording them took.
     package var calls: UInt64
     package var recording: Nanoseconds
     package var isOver: Bool

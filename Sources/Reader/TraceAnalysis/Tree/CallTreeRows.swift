@@ -120,7 +120,7 @@ extension FunctionSummary {
 /// A function that calls nothing traced and is called very often from one caller.
 package struct HotLeaf: Sendable {
     package var function: CallTree.Function
-    /// nil when a thread calls it without any traced call in between.
+    /// nil when a thread calls it without any recorded call in between.
     package var caller: CallTree.Function?
     package var calls: UInt64
     package var total: Nanoseconds

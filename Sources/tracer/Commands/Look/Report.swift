@@ -10,7 +10,7 @@ struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows which functions were called, how often and for how long.",
         discussion: """
-            total: from entry to exit; for a recursive function, only the outermost call. self: without the traced calls \
+            total: from entry to exit; for a recursive function, only the outermost call. self: without the recorded calls \
             made from it. share: self, of the time of all threads together. recording: the part of self that recording took, \
             where it is above a tenth. (own code): what the program ran while no recorded call was open. A call still running \
             at the end counts up to there. In a time window (--from, --to, --around), total and self are what lies inside it, \

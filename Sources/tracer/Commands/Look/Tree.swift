@@ -18,7 +18,7 @@ struct Tree: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows the merged call tree: each call path once, with its time and number of calls.",
         discussion: """
-            total: from entry to exit, all calls of the path together. self: without the traced calls made from it. \
+            total: from entry to exit, all calls of the path together. self: without the recorded calls made from it. \
             share: of the thread's time. (own code): what the thread ran while no recorded call was open. A line that begins \
             with > is the only callee of the line above that gets a line. Callees that are too small for a line of their own \
             are added up in one line below their caller.

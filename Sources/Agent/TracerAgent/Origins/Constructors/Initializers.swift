@@ -15,7 +15,7 @@ enum Initializers {
         _ spills: Spills, since entered: UInt64
     ) -> Frame? {
         if !TraceOutput.isWritable { return nil }
-        if ReturnLabels.contains(spills.returnAddress) { return nil } // a tail call: its return is that of a traced call
+        if ReturnLabels.contains(spills.returnAddress) { return nil } // a tail call: its return is that of a recorded call
         guard let label = ReturnLabels.label(of: spills.returnAddress), let frame = FramePool.take() else { return nil }
         let stub = InitializerStub(hook)
         let context = recorder.context
