@@ -117,9 +117,10 @@ static inline void tracer_close_label_table(long kind, uint64_t end) {
 static inline uint64_t *tracer_label_return(uint64_t label) { return (uint64_t *)(label + LABEL_RETURN); }
 static inline uint64_t *tracer_label_next(uint64_t label) { return (uint64_t *)(label + LABEL_NEXT); }
 
-// Functions that say themselves when they are called (InstrumentedFunctions.swift): a table with open addressing, by address, its mask, in
-// bytes, in front of it. Empty entries lead to `tracer_no_function`, whose target is 0; after the table are INSTRUMENTED_SLACK of them, or
-// more. Mask 0: the trampolines find nobody there, and all calls go the slow way. FUNCTION_INSTANT is not 0: it is not recorded.
+// Instrumented functions (-finstrument-functions, InstrumentedFunctions.swift): a table with open addressing, by address; its mask, in
+// bytes, is in front of it. Empty entries lead to `tracer_no_function`, whose target is 0; at least INSTRUMENTED_SLACK of them are after
+// the table. Mask 0: the trampolines find no function there, and all calls take the slow path. A function whose FUNCTION_INSTANT is not 0
+// is not recorded.
 #define INSTRUMENTED_SLACK 64
 extern struct function_hook tracer_no_function __attribute__((visibility("hidden")));
 extern struct function_hook **tracer_instrumented __attribute__((visibility("hidden")));
@@ -209,7 +210,7 @@ uint64_t tracer_slow_bind(struct thread_state *, struct function_hook *, uint64_
 void tracer_slow_loader_event(struct thread_state *, uint64_t unused, uint64_t stack_pointer) __attribute__((visibility("hidden")));
 /// Does the work of tracer_mark, tracer_begin and tracer_end; `kind` is SPAN_….
 void tracer_slow_span(struct thread_state *, const char *name, uint64_t stack_pointer, uint64_t kind) __attribute__((visibility("hidden")));
-/// A function that says itself when it is called, and when it returns. `site`: the address that it returns to.
+/// An instrumented function is called, or returns. `site`: the address that it returns to.
 void tracer_slow_instrumented_enter(struct thread_state *, uint64_t function, uint64_t stack_pointer, uint64_t site)
     __attribute__((visibility("hidden")));
 void tracer_slow_instrumented_exit(struct thread_state *, uint64_t function, uint64_t stack_pointer, uint64_t site)

@@ -45,7 +45,7 @@ enum LoaderWatch {
         return flags
     }
     /// The loader has one module only that it initializes before all others: the last one marked for it (glibc elf/dl-load.c,
-    /// dl_initfirst). libpthread is, before glibc 2.34. When it is not ours, most constructors have run.
+    /// dl_initfirst). libpthread is, before glibc 2.34. When it is not the agent, most constructors have run.
     private static var isLate: Bool {
         var isOurs = true
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.image.isInitFirst {
@@ -144,7 +144,7 @@ enum LoaderWatch {
     /// An initializer or a finalizer of a module that was loaded later is about to run. The loader initializes nothing before all
     /// that it loads together is relocated, and finalizes nothing that it has not initialized (glibc elf/dl-open.c,
     /// dl_open_worker; l_init_called). But exit() finalizes without the loader's lock until glibc 2.40 (elf/dl-fini.c), while
-    /// another thread's dlopen is where it may be: then nothing is known of any other module.
+    /// another thread may be anywhere in dlopen: then nothing is known of any other module.
     @inline(never) static func runs(of index: Int, isFinalizer: Bool) {
         if pendingCount == 0 { return }
         let load = ModuleTable.modules.pointer(index).pointee.load
@@ -157,7 +157,7 @@ enum LoaderWatch {
             }
         }
     }
-    /// dlopen has returned with what it loaded: also what has no initializers. Other modules may be on their way out.
+    /// dlopen has returned with what it loaded, also modules without initializers. Other modules may be being unloaded.
     static func isLoaded(_ load: UInt32) {
         if pendingCount == 0 { return }
         ModuleLock.locked { bindPending { $0.pointee.load == load && !$0.pointee.isSeenUnrelocated } }

@@ -1,5 +1,5 @@
-// The entries from the trampolines: which layers a call, a return, a load, a name goes through. ThreadRecorder is what all of them
-// work with.
+// Entry points from the trampolines into Swift: for a call, a return, a load, a span. They show which layers each goes through; all of
+// them work with a ThreadRecorder.
 import CSupport
 import CTraceLayout
 
@@ -48,7 +48,7 @@ public func tracer_slow_enter(
     if kind == UInt16(KIND_ENTRY_ONLY) { recorder.endTailCaller(spills) }
     if let unwritten {
         unwritten.pointee.argument = spills.object(hook)
-        unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
+        unwritten.setUnwritten() // not by an interrupted trampoline: it is filled here
         recorder.begin(unwritten)
         return unwritten
     }
@@ -174,7 +174,7 @@ public func tracer_slow_bind(
     TraceOutput.reportStop()
 }
 
-/// Learns what a call's arguments say.
+/// Inspects the arguments of a call.
 private func inspect(
     _ hook: UnsafeMutablePointer<function_hook>, _ policy: HookPolicy, _ spills: Spills,
     _ recorder: ThreadRecorder
@@ -189,8 +189,8 @@ private func inspect(
 }
 
 extension Confinement {
-    /// The calls that are open now still end in the chunk, which is a fresh one, so that none of them needs the slow path.
-    /// The call itself is recorded by its entry. To be returned from the slow path: nothing of the call is the agent's.
+    /// Opens a new chunk, in which the calls that are open now still end, so that none of them needs the slow path. The call itself is
+    /// recorded by its entry. Returns the result for the slow path, nil: the agent keeps no frame of the call.
     func endRecording(_ recorder: ThreadRecorder, _ hook: UnsafeMutablePointer<function_hook>, _ site: UInt64) -> Frame? {
         let isRecording = tracer_process_page().pointee.enabled != 0
         if isRecording || recorder.position.pointee.chunk != nil { _ = recorder.openChunk() }

@@ -16,7 +16,7 @@ enum FunctionTable {
         func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
     }
     nonisolated(unsafe) private static var entries = Table<Entry>() // indexed by id; 0 stands for none
-    /// Open addressing, by name; ids, 0 = empty. A quarter full at most: what is in the way is another cold line to read.
+    /// Open addressing, by name; ids, 0 = empty. A quarter full at most, since each collision costs a cache miss.
     nonisolated(unsafe) private static var slots: UnsafeMutablePointer<UInt32>?
     nonisolated(unsafe) private static var slotCount = 0
     nonisolated(unsafe) private static var isFull = false
@@ -25,14 +25,14 @@ enum FunctionTable {
 
     /// Slots are bound with the loader's lock held; names that the program gives come from any thread.
     nonisolated(unsafe) private static var lock = Lock()
-    /// In a forked child: another thread of the parent may have held it. What the parent has written into its blocks since is in the
-    /// child's copies as well, so the child goes on in others.
+    /// In a forked child: another thread of the parent may have held it. What the parent writes into its blocks is in the child's
+    /// copies as well, so the child begins others.
     static func becomeChild() {
         lock = Lock()
         for n in 0..<blocks.count { blocks[n] = Block() }
     }
 
-    /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
+    /// The stub that a slot with this target must hold. nil if the table is full, or the function is not recorded.
     static func stub(target: UInt64, name: Name, module: Int, of definer: HookPolicy.Definer, policy: HookPolicy) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
@@ -82,7 +82,7 @@ enum FunctionTable {
         block.pointee.used &+= 1
         return id
     }
-    /// The same with a record of its own, for what the others' has no space for; `locked` is held.
+    /// The same with a record of its own, for a function with flags; `locked` is held.
     static func number(_ target: UInt64, module: UInt32, flags: UInt32, name: Name) -> UInt32? {
         if !hasNone { return nil }
         let id = UInt32(entries.count)
@@ -92,14 +92,14 @@ enum FunctionTable {
         MetadataWriter.function(id, module: module, address: target, flags: flags, name: name)
         return id
     }
-    /// Ids of a module's functions, which have one record together: four bytes each, and their names are in the module's file.
+    /// Ids of functions of a module that share one record: four bytes each, and their names are in the module's file.
     private struct Block: BitwiseCopyable {
         var offsets: UnsafeMutablePointer<UInt32>?
         var first: UInt32 = 0
         var used: UInt32 = 0
         var count: UInt32 = 0
     }
-    nonisolated(unsafe) private static var blocks = Table<Block>() // the youngest one of each module, by its index
+    nonisolated(unsafe) private static var blocks = Table<Block>() // the latest block of each module, by its index
     private static let firstBlock: UInt32 = 64, largestBlock: UInt32 = 4096
 
     private static func begin(_ block: UnsafeMutablePointer<Block>, _ module: Int) -> Bool {
@@ -163,17 +163,17 @@ enum FunctionTable {
         return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(Stubs.address(of: index))), to: (@convention(c) () -> Void)?.self)
     }
 
-    /// Asks for the slot where the functions of this name are.
+    /// Prefetches the slot where the functions of this name are.
     @inline(__always) static func prefetch(_ name: Name) {
         if slotCount > 0 { tracer_prefetch(slots! + Name.bucket(name.hash) & (slotCount &- 1)) }
     }
-    /// Asks for the function that is there.
+    /// Prefetches the function that is there.
     @inline(__always) static func prefetchFunction(_ name: Name) {
         if slotCount == 0 { return }
         let id = slots![Name.bucket(name.hash) & (slotCount &- 1)]
         if id != 0 { tracer_prefetch(entries.pointer(Int(id))) }
     }
-    /// Before the modules that are there at the start are bound: with as many slots in all, no more functions.
+    /// Reserves space before the modules that are there at the start are bound. `count`: their slots, and so at most as many functions.
     static func expect(_ count: Int) {
         var wanted = 4096
         while wanted < count &* 4 && wanted < 1 << 18 { wanted = wanted &* 2 }

@@ -1,4 +1,4 @@
-// A call begins and ends, where the trampolines cannot see to that.
+// The beginning and the end of calls that the trampolines do not handle by themselves.
 import CSupport
 import CTraceLayout
 
@@ -7,7 +7,7 @@ extension Spills {
     var caller: UInt64 { ReturnLabels.returnAddress(returnAddress) }
     /// Call site; 0 for a tail call.
     var site: UInt64 { ReturnLabels.contains(returnAddress) ? 0 : returnAddress }
-    /// The word that says the object of the function's call, 0 if it has none. As the trampolines do (OBJECT_OF, IF_OBJECT).
+    /// The word with the object of the function's call, 0 if it has none. As the trampolines determine it (OBJECT_OF, IF_OBJECT).
     @inline(never) func object(_ function: UnsafeMutablePointer<function_hook>) -> UInt64 {
         let number = function.pointee.argument
         if number == 0 { return 0 }
@@ -19,7 +19,7 @@ extension Spills {
 }
 
 extension ThreadRecorder {
-    /// Opens a frame. nil: it passes, with the return address that it came with.
+    /// Opens a frame. nil: the call passes, with the return address that it came with.
     func enter(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Frame? {
         let stackPointer = spills.stackPointer, isOwn = isOwnStack(stackPointer) && !isInsideSignalStack(stackPointer)
         let isTailCall = ReturnLabels.contains(spills.returnAddress)
@@ -105,7 +105,7 @@ extension ThreadRecorder {
 
     // MARK: - Return
 
-    /// A call has returned to its label: its frame ends, and those of the tail calls that it made.
+    /// Ends the frame of a call that has returned to its label, and the frames of tail calls that it made.
     func returned(to label: UInt64, at stackPointer: UInt64, _ now: UInt64) {
         var isKnown = false
         if isOwnStack(stackPointer) || context.pointee.copies_stack != 0 {
@@ -165,7 +165,7 @@ extension ThreadRecorder {
             return
         }
         if frame.isUnwritten {
-            // A call that the time filter keeps, and the calls that it was made in.
+            // The time filter keeps this call, and so the calls that it was made in.
             if isAlternate {
                 writeHeldBack(upTo: top)
                 appendEnter(frame)

@@ -1,5 +1,5 @@
-// Calls of functions that say themselves when they begin and when they return: gcc's and clang's -finstrument-functions. Their frames are
-// those of all calls, but nothing returns to a label of theirs: a word of their function's code ends them.
+// Calls of functions that gcc or clang has compiled with -finstrument-functions. Their frames are in the thread's chain, but nothing
+// returns to their label: the function itself reports that it returns.
 import CSupport
 import CTraceLayout
 

@@ -1,4 +1,4 @@
-// The open frames of a thread. Events push and pop them; whoever listens hears of calls, with the frame below each.
+// The open frames of a thread. Events push and pop them; the sink receives calls, each with the frame below it.
 import CTraceLayout
 import TraceFormat
 
@@ -9,9 +9,9 @@ package struct Frame: BitwiseCopyable {
     /// The sink's row for the function.
     var row: UInt32
     var flags: UInt32 = 0
-    /// The listener's own.
+    /// For use by the sink alone.
     var tag: UInt64 = 0
-    /// The address that it returns to, for listeners that want it; 0 unknown.
+    /// The address that it returns to, for sinks that want it; 0 unknown.
     var site: UInt64 = 0
     /// The argument that was recorded with the call, 56 bits (`Metadata.object`), for sinks that want it; nil without one, and for a
     /// call that began in a missing chunk.
@@ -92,7 +92,7 @@ extension CallSink where Self: ~Copyable {
 package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     package var sink: Sink
     package private(set) var frames = PlainArray<Frame>()
-    /// Open frames of each row: recursion, and a quick no for exits that match nothing.
+    /// Number of open frames of each row: shows recursion, and exits that match no frame.
     private var active: OpenCounts
     /// Frames beyond `deepest`, of which only the number is kept.
     private var beyond = 0
@@ -105,9 +105,9 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
 
     private let deepest: Int
 
-    // The window: outside of it frames come and go without a word.
+    // The window: outside of it frames are pushed and popped, and the sink is not called.
     private var bounds: [UInt64]
-    /// Index in `bounds` of the one that comes next; of its moment, when it is odd, the sink is notified.
+    /// Index in `bounds` of the next one. Odd while a moment of the window is being read, for which the sink is called.
     private(set) var nextBound = 0
     /// Its ticks, .max after the last.
     private var boundTicks: UInt64 = 0
@@ -155,7 +155,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
         sink.closed(part, at: time, depth: depth, parent: parent, isOutermost: active[frame.row] == 0, ending)
     }
 
-    /// The same where calls seldom end: a listener's `closed` is compiled into `exit` and, once more, here.
+    /// The same where calls seldom end: the sink's `closed` is inlined into `exit`, and once more here.
     @inline(never) private mutating func popSeldom(at time: UInt64, _ ending: Ending) { pop(at: time, ending) }
 
     /// Closes a frame inside the stack.
@@ -295,9 +295,9 @@ extension CallStack where Sink: ~Copyable {
             stored, sites: sites, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: areCalls)
     }
 
-    /// Takes up the frames that a chunk stores. `bottom`: how many outer ones it does not store. Frames that are known
-    /// already go on; those that are not there any more ended unseen, at `latest` at the earliest; others are new, and
-    /// calls of this thread if `areCalls`.
+    /// Takes over the frames that a chunk stores. `bottom`: number of outer frames that it does not store. Frames that are known already
+    /// stay open; known frames that it does not have ended unseen, at `latest` at the earliest; other frames are new, and calls of this
+    /// thread if `areCalls`.
     mutating func adopt(_ stored: [trace_open_frame], sites: [UInt64] = [], bottom: Int, latest: UInt64, areCalls: Bool) {
         let kept = min(bottom, frames.count)
         if isSame(stored, from: kept) { return }
@@ -345,12 +345,12 @@ extension CallStack where Sink: ~Copyable {
         while frames.count > 0 { popSeldom(at: max(time, frames[frames.count - 1].enter), ending) }
     }
 
-    /// Puts frames back without a word. Precondition: none is open.
+    /// Puts frames back, without a call of the sink. Precondition: none is open.
     mutating func restore(_ frames: [Frame]) {
         for frame in frames { push(frame) }
     }
 
-    /// Forgets every frame without a word: the next chunk of the thread is read by somebody else, who has them stored.
+    /// Forgets all frames, without a call of the sink: another worker reads the thread's next chunk, which stores them.
     mutating func abandon() {
         while frames.count > 0 { active.remove(frames.removeLast().row) }
         beyond = 0
@@ -368,7 +368,7 @@ extension CallStack where Sink: ~Copyable {
     /// Begins to read after these ticks. Precondition: no frame is open.
     mutating func seek(_ ticks: UInt64) { resume(bisect(bounds.count) { bounds[$0] <= ticks }) }
 
-    /// Goes on where a reading was when `nextBound` had this value. Precondition: no frame is open, or all are as they were.
+    /// Continues where a reading was when `nextBound` had this value. Precondition: no frame is open, or all are as they were.
     mutating func resume(_ bound: Int) {
         nextBound = bound
         boundTicks = bound < bounds.count ? bounds[bound] : .max

@@ -1,5 +1,5 @@
-// Words become events with full times. One decoder for every command; it is generic over who listens, so that the
-// report's inner loop is one function without calls.
+// Decodes words into events with full times. All commands use this decoder; it is generic over the sink, so that the report's inner loop
+// is one function without calls.
 import CTraceLayout
 import TraceFormat
 
@@ -16,8 +16,8 @@ protocol EventSink: ~Copyable {
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64)
     /// The call of the next word, an enter or a complete call, returns to this address; 0: it is not known.
     mutating func site(_ address: UInt64)
-    /// 56 bits of an argument of the call of the next word, an enter or a complete call (`Metadata.object` says what they mean). nil: what
-    /// was said of the next call is void.
+    /// 56 bits of an argument of the call of the next word, an enter or a complete call (`Metadata.object` says what they mean). nil: a
+    /// value that was passed for the next call is void.
     mutating func object(_ bits: UInt64?)
     /// A control word of a kind that this reader does not know.
     mutating func unknown(_ word: UInt64)
@@ -48,7 +48,7 @@ struct EventDecoder {
     /// opened may have read its clock before.
     private(set) var latest: UInt64 = 0
     private var resume: UInt64 = .max // low 56 bits of enter ticks, .max: none
-    /// Makes the times that the sink gets even; `base` stays as in the file.
+    /// Corrects the times that the sink receives; `base` stays as in the file.
     private let correction: ClockCorrection?
 
     init(opened ticks: UInt64, _ correction: ClockCorrection? = nil) {
@@ -108,7 +108,7 @@ struct EventDecoder {
             base = completed(event.payload, near: Ticks(base)).raw
             sink.base(even(base))
         case .resume:
-            // Listeners complete it near the time of the next word.
+            // Sinks complete it near the time of the next word.
             resume =
                 correction == nil ? event.payload : Event.control(.resume, even(completed(event.payload, near: Ticks(base)).raw)).payload
         case .unwound:

@@ -6,7 +6,7 @@ import Glibc
 import Synchronization
 import TraceFormat
 
-/// A listener of which every reading thread has one.
+/// A sink of which every reading thread has one.
 protocol StreamSink: CallSink, ~Copyable {
     /// Calls reported so far.
     var calls: UInt64 { get }
@@ -40,7 +40,7 @@ extension StreamSink where Self: ~Copyable {
     }
 }
 
-/// How far a reading has come, for whoever watches.
+/// Progress of a reading, for a progress bar.
 package final class ReadingProgress: Sendable {
     private let done = Atomic<Int>(0)
     private let all = Atomic<Int>(0)
@@ -57,7 +57,7 @@ package final class ReadingProgress: Sendable {
     func advance() { done.wrappingAdd(1, ordering: .relaxed) }
 }
 
-/// Used by one thread at a time: by its own while reading, then by the one that merges.
+/// Used by one thread at a time: by its own while it reads, then by the thread that merges.
 final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     private let trace: TraceFile
     private var reader: ChunkReader
@@ -179,7 +179,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         openAtEnd = []
     }
 
-    /// Lends what was added up.
+    /// Calls `body` with the sink, which has the sums.
     func withSink<R>(_ body: (inout Sink) -> R) -> R { body(&stack.sink) }
 }
 

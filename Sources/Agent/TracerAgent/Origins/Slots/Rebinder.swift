@@ -58,7 +58,7 @@ struct Rebinder {
     private mutating func bindData() {
         let first = image.pointee.relativeRelocationCount, end = image.pointee.dataRelocationCount
         detail.relative_relocations = UInt32(first)
-        var owner = -1, low: UInt64 = 0, byteCount: UInt64 = 0 // the last one: most are followed by their like
+        var owner = -1, low: UInt64 = 0, byteCount: UInt64 = 0 // the last one: most relocations are followed by one of the same module
         for n in first..<end {
             let relocation = image.pointee.dataRelocation(n)
             if n &+ 16 < end { image.pointee.prefetch(image.pointee.dataRelocation(n &+ 16).offset) }
@@ -90,7 +90,7 @@ struct Rebinder {
         return ModuleTable.definition(of: query) { $0 != module }?.module
     }
 
-    /// For the record alone: where the loader will find it is not known before it looks.
+    /// Counts the likely module for the binding record alone: which one the loader will find is not known before it looks.
     @inline(never) private func countLikelyTarget(_ query: SymbolQuery) {
         let own = module.pointee.load
         if let found = ModuleTable.definition(of: query, where: { $0.pointee.load == 0 || $0.pointee.load == own }) {
@@ -174,8 +174,8 @@ struct Rebinder {
         return HookPolicy.named(Name(text)).isForAnySlot
     }
 
-    /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
-    /// function's code must be read, a page fault for each, and few slots come so far that it matters.
+    /// A GLOB_DAT slot that holds the address of a function of some module. It may be the address of a PLT entry. Only
+    /// the function's code would show that, a page fault for each, and it matters for few slots.
     private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, HookPolicy)? {
         if relocation.type != Architecture.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, text) = resolve(relocation),
@@ -198,7 +198,7 @@ struct Rebinder {
     }
 
     /// Returns where the loader would bind a slot of a module that is there at the start: load 0 is the global scope, which comes
-    /// first, and nothing can be put before it there. All else the loader finds out at the first call (LazySlots.swift).
+    /// first, and nothing can be put before it there. All other slots the loader binds at the first call (LazySlots.swift).
     private func lazyTarget(_ query: SymbolQuery, _ candidate: SearchStart) -> UInt64? {
         if !module.pointee.isStartup || !module.pointee.inBaseNamespace { return nil }
         return GlobalDefinitions.find(query) { globalDefinition(query, candidate) }
@@ -247,7 +247,7 @@ struct Rebinder {
         case .hook(let policy): return FunctionTable.stub(target: target, name: name, module: owner, of: definer, policy: policy)
         }
     }
-    /// nil: there is none.
+    /// Returns the agent's function in place of this one. nil: there is none.
     @inline(never) private static func substitute(
         _ policy: HookPolicy, for name: Name, at target: UInt64, in definer: HookPolicy.Definer, calledBy caller: HookPolicy.Caller
     ) -> UInt64? {
@@ -260,7 +260,7 @@ struct Rebinder {
         }
     }
 
-    /// Only in the executable: what else calls it is not what calls main.
+    /// Only for the slot of the executable: other modules that call it do not call main.
     private mutating func hookStart(_ slot: UInt64, _ target: UInt64) {
         guard image.pointee.contains(Process.entry), access.open(slot),
             let (stub, hook) = FunctionTable.stub(kind: KIND_START)
@@ -270,7 +270,7 @@ struct Rebinder {
     }
 }
 
-/// The answers of the global scope so far: every library asks it for malloc. Its modules stay, so an answer does too.
+/// Cache of lookups in the global scope (every library looks up malloc). Its modules stay, and so do the definitions.
 enum GlobalDefinitions {
     private struct Entry {
         var name: UInt64 // hash; the other one and that of the version
@@ -281,10 +281,10 @@ enum GlobalDefinitions {
             name == query.name.hash && gnuHash == query.name.gnuHash && version == query.version.hash
         }
     }
-    nonisolated(unsafe) private static var count = 128 // each name has one entry; a later one takes it
+    nonisolated(unsafe) private static var count = 128 // direct-mapped: a later name replaces an earlier one
     nonisolated(unsafe) private static var table: UnsafeMutableRawPointer?
 
-    /// Before the first one: this many slots will ask. Each page that is touched is a page fault.
+    /// Makes the table, before the first lookup, for this many slots: all its pages at once, since each would cost a page fault.
     static func expect(_ slots: Int) {
         while count < slots &* 2 && count < 4096 { count = count &* 2 }
         let bytes = count &* MemoryLayout<Entry>.stride
