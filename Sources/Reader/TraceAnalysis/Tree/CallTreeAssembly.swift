@@ -172,12 +172,16 @@ struct CallTreeAssembly {
             let after = before[function] &+ nodes[index].selfTime
             nodes[index].selfTime = scale.signedNanoseconds(after) &- scale.signedNanoseconds(before[function])
             before[function] = after
-            nodes[index].minimum = nodes[index].minimum.map { scale.nanoseconds($0).count }
-            nodes[index].maximum = nodes[index].maximum.map { scale.nanoseconds($0).count }
         }
         for index in nodes.indices { parts[index] = nodes[index].parent < 0 ? 0 : nodes[index].selfTime }
         for index in nodes.indices.reversed() {
-            nodes[index].total = isSum[index] && parts[index] >= 0 ? UInt64(parts[index]) : scale.nanoseconds(nodes[index].total).count
+            let ticks = nodes[index].total
+            let total = isSum[index] && parts[index] >= 0 ? UInt64(parts[index]) : scale.nanoseconds(ticks).count
+            // Nor does rounding make one call longer than all.
+            func length(_ call: UInt64) -> UInt64 { call <= ticks ? min(scale.nanoseconds(call).count, total) : scale.nanoseconds(call).count }
+            nodes[index].minimum = nodes[index].minimum.map(length)
+            nodes[index].maximum = nodes[index].maximum.map(length)
+            nodes[index].total = total
             if nodes[index].parent >= 0 { parts[nodes[index].parent] &+= Int64(clamping: nodes[index].total) }
         }
     }
