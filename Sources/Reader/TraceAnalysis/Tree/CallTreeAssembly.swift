@@ -178,7 +178,9 @@ struct CallTreeAssembly {
             let ticks = nodes[index].total
             let total = isSum[index] && parts[index] >= 0 ? UInt64(parts[index]) : scale.nanoseconds(ticks).count
             // Nor does rounding make one call longer than all.
-            func length(_ call: UInt64) -> UInt64 { call <= ticks ? min(scale.nanoseconds(call).count, total) : scale.nanoseconds(call).count }
+            func length(_ call: UInt64) -> UInt64 {
+                call <= ticks ? min(scale.nanoseconds(call).count, total) : scale.nanoseconds(call).count
+            }
             nodes[index].minimum = nodes[index].minimum.map(length)
             nodes[index].maximum = nodes[index].maximum.map(length)
             nodes[index].total = total
