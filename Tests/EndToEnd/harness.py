@@ -16,7 +16,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-import impossible
 import tracefile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -276,7 +275,7 @@ def check_traces(settings, directory, own=lambda path: False, walk=True, drops=F
         if trace.dropped and not drops:
             faults.append(f"{name}: {trace.dropped} calls dropped")
         if walk:
-            faults += cross_check(settings, trace, directory.name)
+            faults += cross_check(settings, trace)
     return traces, faults
 
 
@@ -293,8 +292,8 @@ def report(settings, path):
         raise Failed(f"tracer report --json is not JSON: {error}")
 
 
-def cross_check(settings, trace, test=""):
-    """Faults of what the tool says of a trace. `test`: whose contradictions may be known."""
+def cross_check(settings, trace):
+    """Faults of what the tool says of a trace."""
     if not os.path.exists(settings.tool):
         return []
     try:
@@ -312,17 +311,7 @@ def cross_check(settings, trace, test=""):
              for name, module in sorted(set(ours) | set(counted), key=str)
              if counted.get((name, module), 0) != ours.get((name, module), 0)]
     faults = [f"tracer report disagrees with the independent decoder in {len(wrong)} functions: " + "; ".join(wrong[:4])] if wrong else []
-    return faults + contradictions(settings, trace, shown, test)
-
-
-def contradictions(settings, trace, shown, test):
-    try:
-        figures = impossible.read(settings.tool, trace.path, {**os.environ, "XDG_CACHE_HOME": CACHES}, shown, trace.header["mode"] != impossible.COUNTS)
-    except impossible.Unreadable as reason:
-        return [str(reason)]
-    known = impossible.known(test)
-    found = [f"{rule}: {text}" for rule, text in impossible.contradictions(figures) if rule not in known]
-    return [f"{os.path.basename(trace.path)} contradicts itself {len(found)} times: " + "; ".join(found[:4])] if found else []
+    return faults
 
 
 def emulate(architecture, cpu, root):

@@ -1,7 +1,7 @@
 """Figures that cannot be: what readers of the tool say of one trace must not contradict itself.
 
-RULES has them by their names. `contradictions` looks for them in what `report`, `tree` and the CSV export say; harness.py does so with every
-trace that it checks. Known ones are listed with their reasons in contradictions.txt: of which tests, which rules.
+RULES has them by their names. `contradictions` looks for them in what `report`, `tree` and the CSV export say, and `ends` in each
+of its traces. Known ones are listed with their reasons in contradictions.txt: of which tests, which rules.
 """
 import csv
 import fnmatch

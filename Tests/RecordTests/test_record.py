@@ -603,7 +603,7 @@ class KernelRecords:
                 self.switches += [struct.unpack_from("<QIHH", body, 8 + 16 * i) for i in range(n)]
             elif kind == 22:
                 time, tid, by, name = struct.unpack("<QII16s", body)
-                self.tasks.append(({1: "began", 2: "ended", 3: "named"}[key], tid, by, name.rstrip(b"\0").decode(), time))
+                self.tasks.append(({1: "began", 2: "ended", 3: "named", 4: "executed"}[key], tid, by, name.rstrip(b"\0").decode(), time))
             elif kind == 23:
                 self.faults.append((key, *struct.unpack_from("<QI", body)))
             elif kind == 24:
@@ -748,7 +748,8 @@ class OneThing(RecordTest):
         ends = []
         for name in self.there():
             ends.append(struct.unpack_from("<Q", pathlib.Path(self.directory, name).read_bytes(), 168)[0])
-        self.assertEqual(sorted(end - (1 << 32) for end in ends), [0, 3, 7, 137])
+        signal = 1 << 33  # TRACE_EXIT_SIGNAL
+        self.assertEqual(sorted(end - (1 << 32) for end in ends), [0, 3, 7, signal + 137])
 
     def test_what_records_nothing_leaves_nothing(self):
         self.assertEqual(self.record("true").returncode, 0)
