@@ -13,15 +13,10 @@ import sys
 import build
 import harness
 import impossible
-from harness import Failed, Skipped
+from harness import Skipped, expect
 
 sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
 from kernel_account import kernel_reports  # noqa: E402
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
 
 
 class Recorded:
