@@ -33,6 +33,7 @@ private func sample() throws -> CallTree {
         let tree = try sample()
         let focused = tree.focused(on: tree.functions(matching: FunctionPattern("libdemo.so.1!a")))
         #expect(lines(focused) == ["= 100", "main 1 100 0", " a 2 100 50", "  a 1 30 10", "   b 1 20 20", "  b 1 20 20"])
+        #expect(tree.roots.map { $0.calls } == [7] && focused.roots.map { $0.calls } == [6]) // without main's call of b
     }
 
     @Test func aRowOfAGroupCountsTimeWithinTheGroupOnce() throws {

@@ -64,7 +64,8 @@ import TraceTesting
         #expect(threads.map { Set($0.keys) } == [["pid", "tid", "name", "calls", "span_ns", "own_ns"]])
         #expect(threads[0]["calls"] as? Int == Int(loaded.summary.calls))
         let functions = try #require(object["functions"] as? [[String: Any]])
-        let whole = try #require(threads[0]["span_ns"] as? Double)
+        let modules = try #require(object["modules"] as? [[String: Any]])
+        let whole = (functions + modules).reduce(0) { $0 + ($1["self_ns"] as? Double ?? $1["own_ns"] as? Double ?? 0) }
         for function in functions {
             #expect(
                 Set(function.keys) == [

@@ -5,7 +5,7 @@ import Presentation
 package struct FunctionRow: Record {
     var figures: FunctionSummary
     var locations: FunctionLocations?
-    /// Time that all threads ran the program's code, in calls or not; nil: not known.
+    /// Self times of all functions and the programs' own code together; nil: not known.
     var whole: Nanoseconds?
     /// How names are spelt in tables.
     var short: (String) -> String = { $0 }
@@ -38,7 +38,7 @@ package struct FunctionRow: Record {
             .column("total") { $0.isUntimed ? "-" : spelt($0.figures.total) }
         Member("self_ns", "without the recorded calls made from it; negative only where calls do not nest (coroutines)", \.figures.selfTime)
             .column("self") { $0.isUntimed ? "-" : column(readable(signed: $0.figures.selfTime)) }
-        Member("share", "self_ns as a part of the time that all threads ran the program's code, 0 to 1; null: that is not known", \.share)
+        Member("share", "self_ns as a part of all self times and the programs' own code, 0 to 1; null: that is not known", \.share)
             .column("share") { $0.isUntimed ? "-" : $0.share.map { percent($0) } ?? "-" }
         Member("min_ns", "of one call; null where none has a known length", \.figures.minimum).column("minimum") {
             spelt($0.figures.minimum)

@@ -10,7 +10,7 @@ struct ReportColumns {
     func isShown(_ key: String) -> Bool { keys.contains(key) }
 
     /// - Parameters:
-    ///   - whole: time that all threads ran the program's code
+    ///   - whole: self times of all functions and the programs' own code
     ///   - width: columns of the terminal, nil where lines may be of any length
     ///   - order: the figure that the rows are sorted by is never hidden
     init(

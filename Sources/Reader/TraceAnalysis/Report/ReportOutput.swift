@@ -34,7 +34,7 @@ package struct ReportOutput: Record {
         Member("modules", \.ownCodes)
         Member("functions", "rows, by falling self time") { output in
             output.run.summary.functions(by: .selfTime).map {
-                FunctionRow(figures: $0, locations: output.locations, whole: output.run.summary.span)
+                FunctionRow(figures: $0, locations: output.locations, whole: output.run.summary.selfTime)
             }
         }
         Member("calls", \.run.summary.calls)

@@ -56,7 +56,8 @@ extension RunSummary {
         } else {
             let isFull = nameStyle == .full
             let columns = ReportColumns(
-                rows, of: summary.span, grouping, isCorrected: isCorrected, nameStyle, locations, width: isFull ? nil : width, by: order)
+                rows, of: summary.selfTime, grouping, isCorrected: isCorrected, nameStyle, locations, width: isFull ? nil : width, by: order
+            )
             lines += columns.table.lines(style, width: isFull ? nil : width)
             if columns.isShown("p50_ns"), rows.contains(where: { $0.isSkewed }) {
                 lines.append(style.dim("* far from the median (p50): calls of very different lengths"))

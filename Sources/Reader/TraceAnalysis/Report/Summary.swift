@@ -92,6 +92,9 @@ package struct Summary: Sendable {
     package var ownCode: FunctionSummary? { ownCodes.first }
     /// For each program.
     package private(set) var ownCodes: [FunctionSummary] = []
+    /// Self times of all functions and the programs' own code, whichever rows are kept: what shares are parts of. Initializers before
+    /// `main` are not in `span`, and calls that end on another thread are in another thread's.
+    package private(set) var selfTime = Nanoseconds(0)
     package private(set) var threads: [ThreadSummary] = []
     package private(set) var duration = Nanoseconds(0)
     package private(set) var end = Ticks(0)
@@ -132,6 +135,7 @@ package struct Summary: Sendable {
         summarize(trace, all, spans)
         if own.count > 0 { ownCodes = [.ownCode(of: basename(trace.program), own)] }
         functions = all.withSink(rows)
+        selfTime = Self.selfTime(of: functions + ownCodes)
     }
 
     /// Sums up several traces: the counts of all, and these rows.
@@ -150,6 +154,11 @@ package struct Summary: Sendable {
             for row in part.ownCodes { own[row.module, default: 0] &+= row.total.count }
         }
         ownCodes = own.sorted { $0.key < $1.key }.map { .ownCode(of: $0.key, Nanoseconds($0.value)) }
+        selfTime = Self.selfTime(of: functions + ownCodes)
+    }
+
+    private static func selfTime(of rows: [FunctionSummary]) -> Nanoseconds {
+        Nanoseconds(UInt64(max(rows.reduce(0) { $0 &+ $1.selfTime }, 0)))
     }
 
     /// Omits rows; the counts of the whole stay.

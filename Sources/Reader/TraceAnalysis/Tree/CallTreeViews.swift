@@ -73,7 +73,9 @@ extension CallTree {
             throughCost[parent] &+= isOutermost ? nodes[index].totalCost : throughCost[index]
         }
         var here = [Int](repeating: -1, count: nodes.count)
-        for root in roots where isOnPath[root.node] {
+        for var root in roots where isOnPath[root.node] {
+            let shown = (root.node + 1..<nodes[root.node].end).lazy.filter { isBelow[$0] || isOnPath[$0] }
+            root.calls = shown.reduce(0) { $0 &+ (functions[nodes[$1].function].isOwnCode ? 0 : nodes[$1].calls) }
             let number = assembly.add(root)
             here[root.node] = assembly.node(ofRoot: number)
         }
