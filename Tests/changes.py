@@ -100,7 +100,7 @@ TABLE = """
     Tests/TraceTesting/          Tests/TraceAnalysisTests Tests/TracePageTests
     Tests/generate-trace/        Tests/ViewTests Tests/ExportTests
     Tests/cut-trace/             Tests/EndToEnd/durability.py
-    Tests/Soak/                  Tests/Scripts
+    Tests/Soak/                  Tests/Scripts Tests/EndToEnd/costs.py
     Tests/Compatibility/         Tests/External
     .ci/                         Tests/Changes
     .                            Tests/Scripts/test_scripts.py::test_sources_are_formatted

@@ -1,4 +1,5 @@
 """Checks costs of recording that must not grow: system calls, counted by strace, and instructions, counted by callgrind."""
+import os
 import re
 import shutil
 
@@ -140,16 +141,30 @@ def cost_of_a_library(test):
     return summary
 
 
+def cost_of_a_coroutine_server(test):
+    """Instructions of a request of which three of four leave calls on a coroutine's stack for good: later as at first, and a ring stays one."""
+    first, later, measured, most, limit = 2000, 40_000, 2000, 1.1, 2 << 20
+    program = test.compile("program", os.path.join(harness.ROOT, "Tests/Soak/fibers.cpp"), "-O1", compiler="g++")
+    environment = test.traced_environment(TRACER_MODE="ring", TRACER_MAXSIZE=str(limit))
+    def cost(before):
+        return (instructions(test, environment, program, before + measured) - instructions(test, environment, program, before)) / measured
+    at_first, then = cost(first), cost(later)
+    size = max(entry.stat().st_blocks * 512 for entry in os.scandir(test.traces))
+    summary = f"{at_first:,.0f} instructions a request at first, {then:,.0f} later; {size >> 10:,} KB of a ring of {limit >> 10:,}"
+    expect(then <= most * at_first and size <= 2 * limit, summary)
+    return summary
+
+
 def passing_cost(test, environment, program, living, passing):
     """Instructions, counted by callgrind, of one of those that pass while others live."""
     return (instructions(test, environment, program, living, passing) - instructions(test, environment, program, living, 0)) / passing
 
 
-def instructions(test, environment, program, living, passing):
+def instructions(test, environment, program, *arguments):
     need("valgrind")
     log = test.path("log")
     run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={test.path('callgrind')}",
-                           "--max-threads=1000", program, str(living), str(passing)], test.directory.fresh(), environment, timeout=300)
+                           "--max-threads=1000", program, *map(str, arguments)], test.directory.fresh(), environment, timeout=300)
     output = read(log)
     counted = re.search(r"Collected : (\d+)", output)
     expect(not run.status and counted, f"{harness.describe(run.status)}: {output[-300:]}")
@@ -161,4 +176,5 @@ def tests():
         ("syscall_is_looked_at_by_its_number", system_calls(CALLS, "rt_sigprocmask", 2000)),  # signals are blocked on the slow path
         ("thread_costs_the_same_beside_many", cost_beside_others(THREADS, "thread")),
         ("call_costs_the_same_beside_many_coroutines", cost_beside_others(COROUTINES, "call", many=20_000, passing=2000)),
+        ("coroutine_servers_requests_cost_the_same_later", cost_of_a_coroutine_server),
         ("library_costs_in_proportion_to_those_that_are_loaded", cost_of_a_library))]

@@ -25,12 +25,15 @@ sys.path.insert(0, os.path.join(ROOT, "Tests/EndToEnd"))
 import tracefile  # noqa: E402
 
 ACTIVITIES = ["exceptions", "longjmps", "forks", "dlopens"]
-KINDS = ACTIVITIES + ["threads", "signals", "kills"]
+KINDS = ACTIVITIES + ["threads", "signals", "kills", "fibers"]
 COUNTS = ["begun", "done", "threads", "signals", "exceptions", "longjmps", "forks", "dlopens", "handled", "quiet", "measured"]
 RING = 64 << 20
 DECODED = 24 << 20  # the decoder keeps calls as objects: larger files are left to the tool
 WARM = 120  # seconds after which nothing grows any more
 GROWTH = 1.05, 1 << 20  # what private memory may grow by from then on, besides what the bare storm's grows by
+FIBER_RING = 16 << 20
+FIBER_BLOCK = 50_000  # requests for each line of the server on coroutines
+DEARER = 1.25  # what a request may cost at the end, as a multiple of its cost at the beginning, each against the bare server's
 QUIET = 4 << 20  # bytes of the trace that may be mapped when one thread is left
 HIDDEN = {"LD_PRELOAD"}
 
@@ -43,6 +46,7 @@ def build(folder):
     for number in 1, 2, 3:
         run("gcc", "-O1", "-fPIC", "-shared", f"-DNUMBER={number}", "-o", f"storm_plugin{number}.so",
             os.path.join(HERE, "storm_plugin.c"), *here, "-lstorm")
+    run("g++", "-O1", "-g", "-std=c++17", "-o", "fibers", os.path.join(HERE, "fibers.cpp"))
     run("g++", "-O1", "-g", "-std=c++17", "-o", "storm", os.path.join(HERE, "storm.cpp"), *here, "-lstorm", "-pthread")
 
 
@@ -153,6 +157,53 @@ class Checks:
         print(f"  kept as {kept}", flush=True)
 
 
+class Fibers:
+    """The server on coroutines (fibers.cpp), for the whole time, without the agent and in a ring."""
+
+    def __init__(self, options, folder, seconds):
+        self.folder = os.path.join(folder, "server")
+        os.makedirs(self.folder)
+        environment = {k: v for k, v in os.environ.items() if k not in HIDDEN and not k.startswith("TRACER_")}
+        traced = {**environment, "LD_PRELOAD": options.agent, "TRACER_CACHE": "off", "TRACER_OUT": os.path.join(self.folder, "%e.%p.trace"),
+                  "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(FIBER_RING)}
+        self.runs = {}
+        for name, variables in ("bare", environment), ("traced", traced):
+            with open(os.path.join(self.folder, name), "wb") as output:
+                self.runs[name] = subprocess.Popen([os.path.join(folder, "fibers"), f"{seconds:.0f}s", str(FIBER_BLOCK)], env=variables,
+                                                   cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output)
+        self.disk = []
+
+    def sample(self):
+        trace = os.path.join(self.folder, f"fibers.{self.runs['traced'].pid}.trace")
+        if os.path.exists(trace):
+            self.disk.append(os.stat(trace).st_blocks * 512)
+
+    def costs(self, name):
+        """CPU time of a request in the second and the last fifth of the run, ns."""
+        with open(os.path.join(self.folder, name)) as file:
+            lines = [tuple(map(int, line.split())) for line in file]
+        def cost(part):
+            return (part[-1][1] - part[0][1]) / (part[-1][0] - part[0][0])
+        fifth = len(lines) // 5
+        return (cost(lines[fifth:2 * fifth + 1]), cost(lines[-fifth - 1:]), lines[-1][0]) if fifth else None
+
+    def judge(self, checks):
+        for name, process in self.runs.items():
+            if process.wait():
+                checks.fail(f"fibers, {name}: status {process.returncode}")
+                return
+        bare, traced = self.costs("bare"), self.costs("traced")
+        if not bare or not traced or len(self.disk) < 10:
+            return
+        early, late = traced[0] - bare[0], traced[1] - bare[1]
+        print(f"fibers: {traced[2]:,} requests, of {traced[0]:,.0f} ns at first ({bare[0]:,.0f} bare) and {traced[1]:,.0f} at the end ({bare[1]:,.0f} bare); "
+              f"ring of {megabytes(max(self.disk[len(self.disk) // 5:]))}", flush=True)
+        if late > early * DEARER:
+            checks.fail("a request on a coroutine costs more and more")
+        if max(self.disk) > FIBER_RING * 1.5:
+            checks.fail(f"the ring of the server on coroutines has {megabytes(max(self.disk))}")
+
+
 def sweep(storm, checks, chance, most):
     """Checks some of the files that ended children of a storm left, and removes all of them."""
     _, others = storm.traces()
@@ -220,12 +271,15 @@ def soak(options, folder):
     killer = threading.Thread(target=lambda: killed.__setitem__(0, kill_some(options, folder, checks, only, end, random.Random(seed + 1))))
     if "kills" in only:
         killer.start()
+    fibers = Fibers(options, folder, seconds) if "fibers" in only else None
     bare.release()
     samples, quiet = [], None
     shown = 0
     while main.process.poll() is None and time.monotonic() < end + 120:
         time.sleep(1)
         sweep(main, checks, chance, 1)
+        if fibers:
+            fibers.sample()
         if main.counts()["quiet"] and quiet is None:
             quiet = main.mapped_trace()
             main.release()
@@ -253,6 +307,8 @@ def soak(options, folder):
     if os.path.exists(main.traces()[0]):
         checks.read(main.traces()[0], "main")
     judge(samples, checks)
+    if fibers:
+        fibers.judge(checks)
     # Only now: while threads live, it goes up and down with how many of them there are, and with what else the machine does.
     if quiet is None or quiet > QUIET:
         checks.fail("the storm never became quiet" if quiet is None else f"{megabytes(quiet)} of the trace stay mapped when the threads have ended")
