@@ -88,6 +88,25 @@ import TraceTesting
         #expect(try loaded.lines()[700].hasSuffix("a 93000"))
     }
 
+    @Test func ofCallsThatOverlapTheLaterHasTheTime() throws {
+        let loaded = try Loaded([
+            .enter(1, 0), .enter(2, 10), .enter(2, 30), .enter(3, 40), .resume(10, 60), .bareExit(2, 60), .resume(30, 70), .bareExit(2, 70),
+            .bareExit(3, 90), .bareExit(1, 100),
+        ])
+        #expect(loaded.rows.sorted() == ["a 2 60 30", "b 1 50 50", "main 1 100 20"]) // a from 10 to 70
+    }
+
+    @Test func aCallThatHasLeftForAnotherThreadHasNoTimeAfterwards() throws {
+        var builder = demo([
+            .enter(1, 0), .enter(2, 10), .resume(10, 50), .at(50) { .unwound(0, after: $0) }, .call(3, 60, 70), .exit(1, 100),
+        ])
+        let other = builder.thread("other")
+        builder.steps(other, [.resume(10, 50), .bareExit(2, 50)])
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded.rows.sorted() == ["a 1 40 40", "b 1 10 10", "main 1 100 50"])
+        #expect(try loaded.lines() == ["main 100", " a 40", " b 10"])
+    }
+
     @Test func aCallThatMigratedCountsItsTimeWhereItEndedAndItsCallWhereItBegan() throws {
         var builder = demo([.enter(1, 0), .enter(2, 10)])
         let other = builder.thread("other")

@@ -128,10 +128,11 @@ func tree(_ steps: [Step]) throws -> CallTree { try tree(demo(steps)) }
         #expect(lines(both.merged(.processes)) == ["= 17", "a 2 12 12", "(own code) 0 3 3", "other 1 2 2"])
     }
 
-    /// Coroutines: a frame closes below one that stays open. Self times are those of the report.
-    @Test func framesThatDoNotNestKeepTheirOwnLengths() throws {
+    /// Coroutines: a frame closes below one that stays open. What the two have in common is the upper one's, and a path's total is its own
+    /// time and what lies below it.
+    @Test func framesThatDoNotNestShareNoTime() throws {
         let tree = try tree([.enter(1, 0), .enter(2, 10), .enter(3, 20), .exit(2, 50), .call(4, 60, 65), .exit(3, 80), .exit(1, 100)])
-        #expect(lines(tree) == ["= 100", "main 1 100 0", " a 1 40 40", "  b 1 60 55", "   c 1 5 5"])
+        #expect(lines(tree) == ["= 100", "main 1 100 30", " a 1 70 10", "  b 1 60 55", "   c 1 5 5"])
     }
 
     /// One nanosecond is 3 ticks: no time divides evenly, and still nothing is gained or lost by rounding.

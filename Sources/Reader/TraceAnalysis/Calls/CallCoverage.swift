@@ -23,6 +23,11 @@ struct CallCoverage {
         if depth == 0 { covered &+= span.overlap(start, end) }
     }
 
+    /// Takes back the part of an outermost call that the call above it has, which becomes an outermost one.
+    mutating func remove(_ overlap: Overlap, depth: Int) {
+        if depth == 0 { covered &-= span.overlap(overlap.end &- overlap.length, overlap.end) }
+    }
+
     mutating func add(_ other: CallCoverage) { ended.merge(other.byThread) { $0 &+ $1 } }
 
     /// Ticks in calls.

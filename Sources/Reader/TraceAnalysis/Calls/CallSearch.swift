@@ -124,7 +124,7 @@ private struct SearchSink: StreamSink, ~Copyable {
         if isCall { calls &+= 1 }
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        guard isWanted(frame.row), isOutermost, ending != .part else { return }
+        guard isWanted(frame.row), isOutermost, ending != .part, ending != .elsewhere else { return }
         note(frame.row, frame.enter, time, isOver: ending == .returned || ending == .unwound)
     }
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
@@ -132,7 +132,7 @@ private struct SearchSink: StreamSink, ~Copyable {
         if _slowPath(isWanted(row)), isOutermost { note(row, start, end, isOver: true) }
     }
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        migratedCalls.insert(row, enter: start)
+        migratedCalls.insert(row, enter: start, end: end)
         if isWanted(row) { note(row, start, end, isOver: true) }
     }
 

@@ -47,6 +47,20 @@ package enum Ending: UInt8, Sendable {
     case open
     /// Only a part of the call lies in the window of time: it began before or ends after.
     case part
+    /// Returned on another thread, where `migrated` reports it and its length.
+    case elsewhere
+}
+
+/// The part of a call that it has in common with the call above it, which is still open when this one ends.
+///
+/// At each moment one call has the time as its own: the innermost that is open, in the order of their beginnings. So what two calls have
+/// in common is the upper one's, and no time counts twice, however coroutines take turns.
+package struct Overlap {
+    /// From the beginning of the call above, or of the window, to the end of this one.
+    var length: UInt64
+    var end: UInt64
+    /// Ticks until another call of the same function began. nil: this call was made inside one, or none is open any more.
+    var outermost: UInt64?
 }
 
 /// Receives calls, and their parts in a window of time. `depth`: frames below. `parent`: the frame below, `Frame.nobody` without.
@@ -58,6 +72,8 @@ package protocol CallSink: ~Copyable {
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool)
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending)
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool)
+    /// The call that is closed next lies below others that stay open (coroutines).
+    mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame)
     /// A call that began on another thread, at `start`, has returned on this one.
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int)
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int)
@@ -80,6 +96,7 @@ extension CallSink where Self: ~Copyable {
     @inline(__always) package mutating func leaf(
         _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool
     ) {}
+    package mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {}
     package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
     package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
     package mutating func unknown() {}
@@ -160,9 +177,27 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
 
     /// Closes a frame inside the stack.
     private mutating func close(at index: Int, at time: UInt64, _ ending: Ending) {
-        let frame = frames.remove(at: index)
+        let frame = frames.remove(at: index), parent = index == 0 ? .nobody : frames[index - 1]
         active.remove(frame.row)
-        closed(frame, at: time, depth: index, parent: index == 0 ? .nobody : frames[index - 1], ending)
+        if isInside, index < frames.count {
+            sink.interleaved(frame, overlap(frame, below: index, until: time), depth: index, parent: parent)
+        }
+        closed(frame, at: time, depth: index, parent: parent, ending)
+    }
+
+    /// A frame that was taken out of the stack, where the frame at `index` lay above it, has been open until `time`.
+    private func overlap(_ frame: Frame, below index: Int, until time: UInt64) -> Overlap {
+        let start = max(frame.enter, since), end = max(time, start)
+        func begin(of above: Int) -> UInt64 { min(max(frames[above].enter, start), end) }
+        var overlap = Overlap(length: end &- begin(of: index), end: end, outermost: nil)
+        guard isActive(frame.row), !(0..<index).reversed().contains(where: { frames[$0].row == frame.row }) else { return overlap }
+        overlap.outermost = (index..<frames.count).first { frames[$0].row == frame.row }.map { begin(of: $0) &- start }
+        return overlap
+    }
+
+    /// Closes calls that have returned on other threads; `moment` says when.
+    mutating func closeDeparted(_ moment: (Frame) -> UInt64?) {
+        for index in (0..<frames.count).reversed() { if let time = moment(frames[index]) { close(at: index, at: time, .elsewhere) } }
     }
 
     /// Index of the frame that was entered at these ticks; of several, which a coarse clock gives one moment, the innermost one of this
@@ -277,6 +312,11 @@ extension CallStack: EventSink where Sink: ~Copyable {
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {
         advance(before: time)
         if let index = index(entered: ticks56, near: time) { close(at: index, at: time, .unwound) }
+    }
+
+    mutating func departed(entered ticks56: UInt64, at time: UInt64) {
+        advance(before: time)
+        if let index = index(entered: ticks56, near: time) { close(at: index, at: time, .elsewhere) }
     }
 
     mutating func unknown(_ word: UInt64) { sink.unknown() }

@@ -14,6 +14,8 @@ protocol EventSink: ~Copyable {
     mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64)
     mutating func unwound(_ count: Int, at time: UInt64)
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64)
+    /// The frame that was entered at these ticks has returned on another thread.
+    mutating func departed(entered ticks56: UInt64, at time: UInt64)
     /// The call of the next word, an enter or a complete call, returns to this address; 0: it is not known.
     mutating func site(_ address: UInt64)
     /// 56 bits of an argument of the call of the next word, an enter or a complete call (`Metadata.object` says what they mean). nil: a
@@ -32,6 +34,7 @@ extension EventSink where Self: ~Copyable {
     @inline(__always) mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {}
     @inline(__always) mutating func unwound(_ count: Int, at time: UInt64) {}
     @inline(__always) mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {}
+    @inline(__always) mutating func departed(entered ticks56: UInt64, at time: UInt64) {}
     @inline(__always) mutating func unknown(_ word: UInt64) {}
     @inline(__always) mutating func word(_ word: UInt64, at offset: UInt64) {}
     @inline(__always) mutating func base(_ ticks: UInt64) {}
@@ -115,6 +118,8 @@ struct EventDecoder {
             latest = max(even(base &+ event.controlTime), latest)
             if resume != .max, event.controlNumber == 1 {
                 sink.resumedUnwound(entered: resume, at: latest)
+            } else if resume != .max, event.controlNumber == 0 {
+                sink.departed(entered: resume, at: latest)
             } else {
                 sink.unwound(Int(event.controlNumber), at: latest)
             }

@@ -48,12 +48,12 @@ struct RowNumbers: ~Copyable {
 
 /// Calls that ended on another thread than they began on: the latter must not take them for still running.
 struct Migrations {
-    private(set) var calls: Set<FrameKey> = []
+    private(set) var ends: [FrameKey: UInt64] = [:]
     private static let most = 1 << 16
 
-    mutating func insert(_ row: UInt32, enter: UInt64) {
-        if calls.count < Self.most { calls.insert(FrameKey(enter: enter, row: row)) }
+    mutating func insert(_ row: UInt32, enter: UInt64, end: UInt64) {
+        if ends.count < Self.most { ends[FrameKey(enter: enter, row: row)] = end }
     }
 
-    func contains(_ frame: Frame) -> Bool { calls.contains(frame.key) }
+    func end(of frame: Frame) -> UInt64? { ends.isEmpty ? nil : ends[frame.key] }
 }

@@ -33,9 +33,9 @@ extension StreamSink where Self: ~Copyable {
     }
 
     mutating func addMigratedCalls(of other: borrowing Self) {
-        for call in other.migratedCalls.calls {
+        for (call, end) in other.migratedCalls.ends {
             let row = translate(call.row, from: other)
-            migratedCalls.insert(row, enter: call.enter)
+            migratedCalls.insert(row, enter: call.enter, end: end)
         }
     }
 }
@@ -168,12 +168,12 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         let migrated = stack.sink.migratedCalls
         for (thread, frames, bound) in openAtEnd {
             guard let end = ends[thread] else { continue }
-            let own = frames.filter { !migrated.contains($0) }
-            openFrames[thread] = own.count
-            if !own.isEmpty { latestOfThread[thread] = end.time }
             stack.sink.begin(thread: thread)
             stack.resume(bound)
-            stack.restore(own)
+            stack.restore(frames)
+            stack.closeDeparted { migrated.end(of: $0) }
+            openFrames[thread] = stack.frames.count
+            if stack.frames.count > 0 { latestOfThread[thread] = end.time }
             stack.closeAll(at: end.time, end.how)
         }
         openAtEnd = []

@@ -11,6 +11,8 @@ struct CallRows: CallSink, ~Copyable {
     private var threadFields: [UInt8] = []
     /// Ticks spent in the calls made by the frame of this depth.
     private var inCalls = PlainArray<UInt64>()
+    /// Ticks that the call which ends next has in common with the one above it, which goes on.
+    private var overlap: UInt64 = 0
 
     static let header = "process,pid,thread,tid,depth,start_ns,duration_ns,self_ns,ended,function,module\n"
 
@@ -62,7 +64,11 @@ struct CallRows: CallSink, ~Copyable {
         _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
         isOutermost: Bool, _ ending: Ending
     ) {
-        let inCalls = depth < self.inCalls.count ? self.inCalls.remove(at: depth) : 0
+        let inCalls = (depth < self.inCalls.count ? self.inCalls.remove(at: depth) : 0) &+ overlap
+        if _slowPath(overlap > 0) {
+            if depth > 0 { self.inCalls[depth - 1] &-= overlap }
+            overlap = 0
+        }
         let end = max(time, frame.enter)
         switch ending {
         case .returned: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",returned,")
@@ -70,8 +76,12 @@ struct CallRows: CallSink, ~Copyable {
         case .lost: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",lost,")
         case .open: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",open,")
         case .part: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",part,")
+        case .elsewhere:
+            call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",returned elsewhere,")
         }
     }
+
+    mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) { self.overlap = overlap.length }
 
     @inline(__always) mutating func leaf(
         _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
@@ -87,7 +97,8 @@ struct CallRows: CallSink, ~Copyable {
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        call(row &- 1, from: start, to: end, inCalls: 0, depth: 0, ",returned here,")
+        // Its own time is that of the thread where it began.
+        call(row &- 1, from: start, to: end, inCalls: end &- start, depth: 0, ",returned here,")
     }
 
     private mutating func moment(_ moment: TimelineMoment, at time: UInt64, depth: Int) {

@@ -16,7 +16,7 @@ struct FoldedExport {
                 path.append(UInt8(ascii: ";"))
                 path += names[node.function]
                 ends.append((node.end, path.count))
-                // A self time may be negative where frames did not nest (coroutines), which no flame graph can show.
+                // A self time may be negative in a damaged file, which no flame graph can show.
                 let value = weight == .total ? node.total : UInt64(max(node.selfTime, 0))
                 guard value > 0 else { continue }
                 text.append(path)

@@ -38,6 +38,7 @@ package enum TimelineEnd {
         case .lost: self = .lost
         case .open: self = .open
         case .part: self = .part
+        case .elsewhere: self = .returnedElsewhere
         }
     }
 

@@ -94,5 +94,6 @@ private struct DumpSink: EventSink, ~Copyable {
     }
     mutating func unwound(_ count: Int, at time: UInt64) { emit(.unwound, at: time, value: UInt64(count)) }
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) { emit(.unwound, at: time, value: 1) }
+    mutating func departed(entered ticks56: UInt64, at time: UInt64) { emit(.unwound, at: time, value: 0) }
     mutating func unknown(_ word: UInt64) { emit(.unknown, at: time, value: word) }
 }

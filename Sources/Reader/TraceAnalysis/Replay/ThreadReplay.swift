@@ -240,7 +240,7 @@ private struct ReplayPass: CallSink {
 
     private static func end(_ ending: Ending) -> ReplayLine.End {
         switch ending {
-        case .returned: .returned
+        case .returned, .elsewhere: .returned
         case .unwound: .unwound
         case .lost: .lost
         case .open: .open

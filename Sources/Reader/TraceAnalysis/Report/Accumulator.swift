@@ -149,6 +149,7 @@ extension Accumulator: CallSink {
         let duration = time > frame.enter ? time &- frame.enter : 0
         coverage.add(frame.enter, time, depth: depth)
         if ending == .unwound { unwound &+= 1 }
+        if _slowPath(ending == .elsewhere) { return moveSelf(duration, from: parent.row, to: frame.row) }
         if _fastPath(ending != .lost && ending != .part) {
             self.time(duration, frame.row, parent: parent.row, isOutermost: isOutermost)
         } else {
@@ -170,10 +171,23 @@ extension Accumulator: CallSink {
         time(end &- start, row, parent: parent.row, isOutermost: isOutermost)
     }
 
+    package mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {
+        moveSelf(overlap.length, from: frame.row, to: parent.row)
+        sums[Int(frame.row)].total &+= overlap.outermost ?? 0
+        coverage.remove(overlap, depth: depth)
+    }
+
+    private mutating func moveSelf(_ ticks: UInt64, from one: UInt32, to other: UInt32) {
+        sums[Int(one)].selfTime &-= Int64(truncatingIfNeeded: ticks)
+        sums[Int(other)].selfTime &+= Int64(truncatingIfNeeded: ticks)
+    }
+
+    /// Its own time is in that of the thread where it began (`Ending.elsewhere`).
     package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migrations &+= 1
-        migratedCalls.insert(row, enter: start)
-        time(end &- start, row, parent: 0, isOutermost: true)
+        migratedCalls.insert(row, enter: start, end: end)
+        time(end &- start, row, parent: row, isOutermost: true)
+        made[Int(row)] &-= 1
     }
 
     package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }

@@ -100,10 +100,11 @@ private struct SiteSums: StreamSink, ~Copyable {
         if open[number] > 0 {
             open[number] &-= 1
             isOutermost = open[number] == 0
-        } else {
+        } else if ending != .elsewhere {
             // Innermost first: of those within another of the same number the last one counts.
             sums[number].total &-= ended.updateValue(duration, forKey: number) ?? 0
         }
+        if ending == .elsewhere { return }
         if ending != .lost && ending != .part {
             self.time(duration, number, isOutermost: isOutermost)
         } else if isOutermost {
@@ -124,10 +125,15 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     /// Adds a call that began on another thread, without its site: only where the call began is that known.
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        migratedCalls.insert(row, enter: start)
+        migratedCalls.insert(row, enter: start, end: end)
         let number = number(row, 0, at: start)
         time(end &- start, number, isOutermost: true)
-        takeSelf(end &- start, number, parent: .nobody)
+    }
+
+    mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {
+        sums[Int(frame.tag)].selfTime &-= Int64(truncatingIfNeeded: overlap.length)
+        sums[Int(parent.tag)].selfTime &+= Int64(truncatingIfNeeded: overlap.length)
+        sums[Int(frame.tag)].total &+= overlap.outermost ?? 0
     }
 
     // MARK: - Parts of a trace

@@ -13,7 +13,7 @@ package struct FunctionSummary: Sendable {
     package var timedCalls: UInt64
     /// Recursive calls are counted once, by their outermost.
     package var total: Nanoseconds
-    /// Without the calls made from it, in nanoseconds. Negative only where frames did not nest (coroutines).
+    /// Without the calls made from it, in nanoseconds. Of calls that overlap (coroutines) the later one has the time.
     package var selfTime: Int64
     /// There were more calls: from a moment on they are not recorded.
     package var isSuppressed = false

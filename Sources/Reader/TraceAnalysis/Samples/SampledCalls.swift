@@ -82,6 +82,7 @@ private struct SampledCallSink: StreamSink, ~Copyable {
     /// Functions are known by their ids.
     mutating func row(of function: UInt32) -> UInt32 { function }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        if ending == .elsewhere { return }
         // Samples may be younger than the last event: the calls that were open then still were.
         note(frame.row, from: frame.enter, to: ending == .open ? .max : time, depth: depth)
     }
@@ -89,7 +90,7 @@ private struct SampledCallSink: StreamSink, ~Copyable {
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         note(row, from: start, to: end, depth: depth)
     }
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start, end: end) }
 
     mutating func add(_ other: borrowing SampledCallSink) {
         for index in callsOfSample.indices { callsOfSample[index] += other.callsOfSample[index] }

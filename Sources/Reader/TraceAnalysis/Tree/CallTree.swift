@@ -37,7 +37,7 @@ package struct CallTree: Sendable {
         package var timedCalls: UInt64
         /// Time from entry to exit, all calls together. For a root: the sum of its children, own code included.
         package var total: UInt64
-        /// Without the recorded calls made from it. Negative only where frames did not nest (coroutines). 0 of a root.
+        /// Without the recorded calls made from it. Of calls that overlap (coroutines) the later one has the time. 0 of a root.
         package var selfTime: Int64
         /// Length of the shortest call, and of the longest; nil when none has a known length.
         package var minimum: UInt64?

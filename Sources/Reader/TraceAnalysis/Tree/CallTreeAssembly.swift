@@ -234,6 +234,7 @@ extension CallTreeAssembly {
                 add(CallTree.Node(node), to: here[index])
             }
         }
+        if sums.isInterleaved { sumTotals() }
         let inCalls = sums.coverage.byThread
         for (thread, root) in rootOfThread {
             guard let number = rootOfNode[root], let own = spans[thread]?.own(inCalls: inCalls[thread]), own > 0 else { continue }
@@ -241,6 +242,14 @@ extension CallTreeAssembly {
             node.total = own
             node.selfTime = Int64(clamping: own)
             add(node, to: child(self.node(ofRoot: number), self.number(.ownCode(of: trace.program))))
+        }
+    }
+
+    /// Makes every total the sum of what it consists of.
+    private mutating func sumTotals() {
+        for index in nodes.indices { nodes[index].total = UInt64(max(nodes[index].selfTime, 0)) }
+        for index in nodes.indices.reversed() where nodes[index].parent >= 0 {
+            nodes[nodes[index].parent].total &+= nodes[index].total
         }
     }
 

@@ -72,6 +72,8 @@ struct PathSums: ~Copyable {
     let loading: UInt32
     private var thread: UInt32 = 0
 
+    /// Calls did not nest: the total of a path is its own time and what lies below it, since a call may have gone on below another path.
+    private(set) var isInterleaved = false
     private(set) var coverage: CallCoverage
     private(set) var calls: UInt64 = 0
     private(set) var orphans: UInt64 = 0
@@ -276,6 +278,10 @@ extension PathSums: CallSink {
     ) {
         let number = number(frame), node = number & ~Self.isWithin
         coverage.add(frame.enter, time, depth: depth)
+        if _slowPath(ending == .elsewhere) {
+            isInterleaved = true
+            return moveSelf(max(time, frame.enter) &- frame.enter, from: path(parent), to: node)
+        }
         self.time(
             time > frame.enter ? time &- frame.enter : 0, node, below: path(parent), isWithin: number != node,
             isWhole: ending != .lost && ending != .part)
@@ -285,6 +291,7 @@ extension PathSums: CallSink {
         case .lost: nodes[Int(node)].cut &+= 1
         case .open: nodes[Int(node)].open &+= 1
         case .part: nodes[Int(node)].part &+= 1
+        case .elsewhere: break
         }
     }
 
@@ -302,10 +309,22 @@ extension PathSums: CallSink {
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        migratedCalls.insert(row, enter: start)
+        migratedCalls.insert(row, enter: start, end: end)
         let node = child(root, row)
         nodes[Int(node)].migrated &+= 1
-        time(end &- start, node, below: 0, isWithin: false, isWhole: true)
+        time(end &- start, node, below: node, isWithin: false, isWhole: true)
+        isInterleaved = true
+    }
+
+    mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {
+        moveSelf(overlap.length, from: path(frame), to: path(parent))
+        coverage.remove(overlap, depth: depth)
+        isInterleaved = true
+    }
+
+    private mutating func moveSelf(_ ticks: UInt64, from one: UInt32, to other: UInt32) {
+        nodes[Int(one)].selfTime &-= Int64(truncatingIfNeeded: ticks)
+        nodes[Int(other)].selfTime &+= Int64(truncatingIfNeeded: ticks)
     }
 
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
@@ -322,6 +341,7 @@ extension PathSums: StreamSink {
         coverage.add(other.coverage)
         calls &+= other.calls
         orphans &+= other.orphans
+        isInterleaved = isInterleaved || other.isInterleaved
         longestOfAdded = min(longestOfAdded, longest, other.longest, other.longestOfAdded)
         longest = .max // until all are there
         paths = Array(repeating: 0, count: other.nodes.count)

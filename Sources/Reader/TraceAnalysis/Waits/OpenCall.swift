@@ -148,7 +148,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         if latest.row == frame.row, latest.enter == frame.enter { latest = OpenCall() }
-        if wanted.isEmpty { return }
+        if wanted.isEmpty || ending == .elsewhere { return }
         // The kernel may have reported for longer than the trace goes on.
         let time = ending == .open && !isStopped ? .max : time
         note(OpenCall(frame, below: parent, until: time, depth: depth))
@@ -158,8 +158,8 @@ struct OpenCalls: StreamSink, ~Copyable {
         if _fastPath(end < nextMoment) { return }
         note(OpenCall(Frame(enter: start, row: row, site: site, object: object), below: parent, until: end, depth: depth))
     }
-    /// It was open on two threads: on neither is known when.
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }
+    /// A call that was open on two threads: on neither is known when.
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start, end: end) }
 
     // MARK: - Parts of a trace
 

@@ -68,7 +68,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
         if isCall { calls &+= 1 }
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        guard isWanted(frame.row) else { return }
+        guard isWanted(frame.row), ending != .elsewhere else { return }
         note(OpenCall(frame, below: parent, until: time, depth: depth), isOver: ending == .returned)
     }
     @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
@@ -77,7 +77,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
         let frame = Frame(enter: start, row: row, site: site, object: object)
         note(OpenCall(frame, below: parent, until: end, depth: depth), isOver: true)
     }
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start) }
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start, end: end) }
 
     mutating func begin(thread: UInt32) { self.thread = thread }
     mutating func add(_ other: borrowing ThreadCalls) {
