@@ -5,6 +5,8 @@
 
 /// Relaxed: nothing is published by it.
 static inline uint64_t tracer_atomic_add(uint64_t *word, uint64_t amount) { return __atomic_fetch_add(word, amount, __ATOMIC_RELAXED); }
+static inline void tracer_atomic_or_32(uint32_t *word, uint32_t bits) { __atomic_fetch_or(word, bits, __ATOMIC_RELAXED); }
+static inline void tracer_atomic_and_32(uint32_t *word, uint32_t bits) { __atomic_fetch_and(word, bits, __ATOMIC_RELAXED); }
 /// Makes stores before it visible before any load after it.
 static inline void tracer_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void tracer_atomic_max(uint64_t *word, uint64_t value) {

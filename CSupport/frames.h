@@ -24,7 +24,7 @@
 #define USE_ENDED 4 /* it has returned elsewhere, or while its lists were changing: its thread takes it back */
 #define FRAME_SIGNAL 68
 #define FRAME_OLDER 72
-#define FRAME_ARGUMENT 120
+#define FRAME_WORDS 100
 #define FRAME_BYTES 128
 
 // A label: code for one address that calls return to, LABEL_BYTES from the next. FRAME_LABEL is its address and a flag.
@@ -67,11 +67,13 @@
 #define CONTEXT_CHANGING 324
 #define CHANGING_ACTION 1 /* the program is changing SIGBUS's action */
 #define CHANGING_SHARED 2 /* a child may run in this memory */
+#define CHANGING_DEPARTED 4 /* a frame of this thread has returned on another one */
 #define CONTEXT_PATIENCE 328
 #define CONTEXT_SHARING 332
 #define SHARING_SUSPENDED 1 /* a child may run in this memory and with this context while its parent, the context's thread, waits */
 #define SHARING_CONCURRENT 2 /* … at the same time: it is asked each time who it is */
 #define CHILDREN 8
+#define THROWS 8
 #define CONTEXT_LISTS 336
 #define CONTEXT_TID 344
 #define CONTEXT_LIST_MASK 352
@@ -147,7 +149,7 @@
 #define TAIL_LIMIT 64
 /// FRAME_EVENT: 0 while the frame is free or being filled; else the word after its enter event, or one of
 #define FRAME_ELSEWHERE 2 /* in an earlier chunk */
-#define FRAME_UNWRITTEN 4 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
+#define FRAME_UNWRITTEN 4 /* nowhere: it could not be written, or is about to be, by the slow path */
 /// Added while a trampoline writes the end of the frame.
 #define FRAME_CLOSING 1
 /// Memory of a thread: the agent's stack, growing down from the context, and the context itself with the first frame records; and,
@@ -182,8 +184,11 @@ struct frame_record {
     struct frame_record *next_ended; // next record whose frame returned elsewhere
     struct thread_context *owner; // the owner, for good. NULL: it is one of the thread's own stack
     uint32_t level; // 0 under the outermost frame
-    uint32_t unused;
-    uint64_t reserved[2];
+    uint32_t words; // bytes of the words of its enter, which a time filter may take back; without one, only where the slow path wrote them
+    union {
+        uint64_t reserved[2];
+        uint64_t departed; // when it returned on another thread than its owner; 0: its owner need not know. Only once it has ended
+    };
     uint64_t argument; // the word that says the call's object, 0 none; of a function with one, and meaningful until its enter is written
 };
 
@@ -212,6 +217,13 @@ struct thread_state {
     uint64_t low; // end of the thread's own stack; all ones: every call leaves the fast path. Only its thread writes here: where
                   // it lies may be unmapped, or used for something else, once the thread has ended
     struct thread_context *context; // also the top of the agent's stack for this thread
+};
+
+/// A call that raises an exception or lets one go on, on another stack; it never returns.
+struct throwing_call {
+    struct frame_record *frame; // used for another call since, if that began at another time
+    uint64_t enter_ticks, exception;
+    uint64_t is_first; // 1: it raises the exception, 0: it lets it go on after a destructor has run
 };
 
 /// Everything of a thread that only the slow path needs.
@@ -265,6 +277,10 @@ struct thread_context {
     uint32_t unknown_children, looks;  // how many more; how often was looked whether they live
     uint64_t visitors;                 // other threads that have one of its frames on other stacks in their hands
     uint64_t cpu_ticks, cpu_ns;        // when an initializer ended: the moment, in ticks, and the thread's CPU time then, in nanoseconds
+    struct throwing_call throws[THROWS]; // the latest calls that threw while frames on other stacks were open …
+    uint64_t throw_count;              // … and how many there have been: the next one is at this number modulo THROWS
+    uint64_t caught;                   // exception that was caught last
+    uint64_t look_at;                  // so many open frames on other stacks are looked through for those that were left
 };
 
 /// Address range of the labels, from the first one to the end of the last block.
@@ -298,7 +314,7 @@ _Static_assert(sizeof(struct frame_record) == FRAME_BYTES && AT(frame_record, la
                    AT(frame_record, enter_ticks, FRAME_ENTER) && AT(frame_record, function, FRAME_FUNCTION) &&
                    AT(frame_record, tails, FRAME_TAILS) && AT(frame_record, last, FRAME_LAST) && AT(frame_record, use, FRAME_USE) &&
                    AT(frame_record, on_signal_stack, FRAME_SIGNAL) && AT(frame_record, older, FRAME_OLDER) &&
-                   AT(frame_record, argument, FRAME_ARGUMENT),
+                   AT(frame_record, words, FRAME_WORDS),
                "frame record");
 _Static_assert(AT(thread_context, alternate_mode, CONTEXT_ALTERNATE_MODE) && AT(thread_context, top, CONTEXT_TOP) &&
                    AT(thread_context, ready, CONTEXT_READY) && AT(thread_context, alternate_count, CONTEXT_ALTERNATE) &&
@@ -341,6 +357,8 @@ static inline struct frame_record **tracer_older(struct frame_record *frame) { r
 static inline uint64_t *tracer_ready_context(int number) { return &tracer_ready_contexts[number]; }
 static inline struct frame_record *tracer_child(struct thread_context *context) { return &context->child; }
 static inline uint32_t *tracer_children(struct thread_context *context) { return context->children; }
+static inline uint32_t *tracer_changing(struct thread_context *context) { return &context->is_changing; }
+static inline struct throwing_call *tracer_throws(struct thread_context *context) { return context->throws; }
 static inline char *tracer_asked_path(struct thread_context *context) { return context->asked_path; }
 #endif
 #endif

@@ -23,6 +23,7 @@
 #define KIND_NUMBER 7 /* syscall: Swift looks at the calls with a number that matters */
 #define KIND_PATCHED 8 /* like KIND_CALL, of a function whose own first bytes lead here */
 #define KIND_UNNAMED 9 /* the same before its first call: it has no id */
+#define KIND_APART 10 /* Swift looks at its calls while frames on other stacks are open */
 #define KIND_INITIALIZER 6 /* called by the loader or libc, to which it returns; no event, no record in the chain */
 
 // struct process_page

@@ -66,6 +66,8 @@ static inline int tracer_is_under_valgrind(void) {
                      : "cc", "memory");
     return answer != 0;
 }
+/// The stack pointer of a jmp_buf, as glibc stores it (sysdeps/unix/sysv/linux/aarch64/pointer_guard.h).
+static inline uint64_t tracer_unmangle(uint64_t word, uint64_t guard) { return word ^ guard; }
 static inline uint64_t tracer_cycles(void) {
     uint64_t count;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));

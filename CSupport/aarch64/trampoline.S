@@ -216,8 +216,8 @@
 .endm
 
 // The enter word of the record in x9. x10 = label, x11 = time, x16 = position; out: x17 = hook. sited, objected: with the words that
-// say where the call is made from, and its object.
-.macro ENTER_WORD lse, slow, sited=0, objected=0
+// say where the call is made from, and its object. filtered: the record says how many bytes they are, since they may be taken back.
+.macro ENTER_WORD lse, slow, sited=0, objected=0, filtered=0
     RESERVE \lse, 30, 16, 17, 8 + 8 * \sited + 8 * \objected
     ldp x17, x16, [x16, #POSITION_LIMIT]     // limit, base
     cmp x30, x17
@@ -238,6 +238,10 @@
     ldr x16, [x17, #FUNCTION_HEAD]
     orr x11, x16, x11, lsl #EVENT_TIME_SHIFT
     str x11, [x30], #8
+    .if \filtered
+    mov w16, #(8 + 8 * \sited + 8 * \objected)
+    str w16, [x9, #FRAME_WORDS]
+    .endif
     str x30, [x9, #FRAME_EVENT]
 .endm
 // to = the word that says the object of a call of the function.
@@ -248,13 +252,9 @@
     lsl x\to, x\to, #CONTROL_PAYLOAD_SHIFT
     add x\to, x\to, #(CONTROL_ARGUMENT << CONTROL_KIND_SHIFT)
 .endm
-// The function in x17 has calls with an object, and this is one: of system calls by number, futex. Under a time filter those of other
-// numbers go there as well, where their records say that they have none. w11 is spent.
-.macro IF_OBJECT filtered, then
+// The function in x17 has calls with an object, and this is one: of system calls by number, futex. w11 is spent.
+.macro IF_OBJECT then
     ldrh w11, [x17, #FUNCTION_ARGUMENT]
-    .if \filtered
-    cbnz w11, \then
-    .else
     cbz w11, .Lno_object\@
     ldrh w11, [x17, #FUNCTION_KIND]
     cmp w11, #KIND_NUMBER
@@ -262,7 +262,6 @@
     cmp w0, #SYS_futex
     b.eq \then
 .Lno_object\@:
-    .endif
 .endm
 // A return address becomes the word that says it.
 .macro SITE_OF address
@@ -275,26 +274,11 @@
 .macro WRITE_ENTER filtered, lse, slow, sited, objected=0
     READ_CLOCK x11
     stp x11, x17, [x9, #FRAME_ENTER]
-    .if \filtered && \objected
-    OBJECT_OF 11, x17
-    ldrh w30, [x17, #FUNCTION_KIND]
-    cmp w30, #KIND_NUMBER
-    b.ne .Lobject_known\@
-    cmp w0, #SYS_futex
-    csel x11, x11, xzr, eq
-.Lobject_known\@:
-    str x11, [x9, #FRAME_ARGUMENT]      // for the enter, when it is written
-    .endif
-    .if \filtered
-    mov x11, #FRAME_UNWRITTEN
-    str x11, [x9, #FRAME_EVENT]
-    .else
     TLS ldr x16, [x16, #THREAD_POSITION]
     .ifnb \sited
     SITED \sited
     .endif
-    ENTER_WORD \lse, \slow, 0, \objected
-    .endif
+    ENTER_WORD \lse, \slow, 0, \objected, \filtered
 .endm
 
 // The enter word before `slot` becomes a complete call.
@@ -313,30 +297,49 @@
 .endm
 
 // Writes the end of the frame in x9, which is the top. x10 = now, x16 = thread, which is kept; x11, x17 and x30 are spent.
-// `exit`: it is not one word. Both others leave with x10 = duration.
-.macro WRITE_END filtered, lse, exit, slow
+// `exit`: it is not one word; `short`: the filter does not keep it. Both with x10 = duration.
+.macro WRITE_END filtered, lse, exit, short
     ldr x11, [x9, #FRAME_ENTER]
     sub x10, x10, x11
-    .if \filtered
-    TLS ldr x11, [x16, #THREAD_POSITION]
-    ldr x30, [x11, #POSITION_MINIMUM]
-    cmp x10, x30
-    b.hs \slow
-    ldr x11, [x11, #POSITION_CHUNK]
-    cbz x11, \slow
-    COUNT \lse, x11, CHUNK_FILTERED_TIME, x30, w17
-    .else
     ldr x11, [x9, #FRAME_EVENT]
     add x30, x11, #FRAME_CLOSING
     str x30, [x9, #FRAME_EVENT]
     TLS ldr x17, [x16, #THREAD_POSITION]
+    .if \filtered
+    ldr x30, [x17, #POSITION_MINIMUM]
+    cmp x10, x30
+    b.lo \short
+    .endif
     ldr x30, [x17, #POSITION_CURSOR]
     cmp x30, x11                        // its enter is the last event: the call becomes one word
     b.ne \exit
     cmp x10, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
     b.hs \exit
     COMPLETE_CALL x11, x10, x30
+.endm
+// Takes back the enter of a call that the filter does not keep, and the words themselves if they are the last ones: in one step, since
+// a handler may have added others. x11 = event, x10 = duration, x17 = position. `exit`: the enter is in an earlier chunk.
+.macro TAKE_BACK lse, exit, done
+    cmp x11, #FRAME_UNWRITTEN
+    b.ls \exit
+    stur xzr, [x11, #-8]
+    ldr w30, [x9, #FRAME_WORDS]
+    sub x30, x11, x30
+    .if \lse
+    mov x10, x11
+    cas x10, x30, [x17]                 // POSITION_CURSOR
+    .else
+.Lagain\@:
+    ldxr x10, [x17]
+    cmp x10, x11
+    b.ne .Lnot_last\@
+    stxr w10, x30, [x17]
+    cbnz w10, .Lagain\@
+.Lnot_last\@:
     .endif
+    ldr x17, [x17, #POSITION_CHUNK]
+    COUNT \lse, x17, CHUNK_FILTERED_TIME, x30, w10
+    b \done
 .endm
 // Not one word: an exit event. x11 = event, x10 = duration, x17 = position. `slow`: x10 = duration again.
 .macro WRITE_EXIT lse, done, slow
@@ -422,8 +425,7 @@
     FIND_LABEL .Lno_label\variant
 .endm
 
-// filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when something inside it is kept, so
-// that a call which is not kept never touches the chunk. lse: the CPU has atomic additions. far: the thread's state is
+// filtered: TRACER_MINMS is in force; then the enter of a call that was short is taken back when it ends. lse: the CPU has atomic additions. far: the thread's state is
 // more than 32 KB from the thread pointer.
 .macro TRAMPOLINE variant, filtered, lse, far
     .pushsection .data.rel.ro
@@ -475,7 +477,7 @@ tracer_returned\variant:
     cmp x10, x17
     b.ne .Lother_top\variant
     READ_CLOCK x10
-    WRITE_END \filtered, \lse, .Ltwo_words\variant, .Lslow_end\variant
+    WRITE_END \filtered, \lse, .Ltwo_words\variant, .Lshort\variant
 .Lended\variant:
     GIVE_UP
 .Lleave\variant:
@@ -488,7 +490,10 @@ tracer_returned\variant:
     ret
     CFI_SPILLED
 
-    .ifeq \filtered
+    .if \filtered
+.Lshort\variant:
+    TAKE_BACK \lse, .Ltwo_words\variant, .Lended\variant
+    .endif
 .Ltwo_words\variant:
     WRITE_EXIT \lse, .Lended\variant, .Llost_end\variant
 .Llost_end\variant:
@@ -497,7 +502,6 @@ tracer_returned\variant:
     ands x11, x11, #~FRAME_CLOSING      // its end is Swift's to write
     csel x11, x17, x11, eq
     str x11, [x9, #FRAME_EVENT]
-    .endif
 .Lslow_end\variant:
     ldr x11, [x9, #FRAME_ENTER]
     add x10, x10, x11
@@ -520,20 +524,22 @@ tracer_returned\variant:
     b.ne .Lslow_exit\variant
     // A frame that a tail call opened: it ends, and then the one below, whose function made that call.
     READ_CLOCK x10
-    WRITE_END \filtered, \lse, .Ltail_two_words\variant, .Lslow_end\variant
+    WRITE_END \filtered, \lse, .Ltail_two_words\variant, .Ltail_short\variant
 .Ltail_ended\variant:
     ldr x17, [x9, #FRAME_LABEL]
     and x17, x17, #-LABEL_BYTES
     GIVE_UP
     b .Lcompare_top\variant
-    .ifeq \filtered
+    .if \filtered
+.Ltail_short\variant:
+    TAKE_BACK \lse, .Ltail_two_words\variant, .Ltail_ended\variant
+    .endif
 .Ltail_two_words\variant:
     WRITE_EXIT \lse, .Ltail_ended\variant, .Llost_end\variant
-    .endif
 
 .Lslow_exit\variant:
-    // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or it is time to write what the
-    // filter held back, or somebody wants to know of the return, or we are a child.
+    // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or somebody
+    // wants to know of the return, or we are a child.
     CONFINED w10, x10                   // neither a system call may be made nor the clock be read
     cbnz w10, .Lleave\variant
     READ_CLOCK x10
@@ -707,7 +713,7 @@ tracer_returned\variant:
 .Lprobed\variant:
     .cfi_remember_state
     POP x12, x17
-    IF_OBJECT \filtered, .Lobject_found\variant
+    IF_OBJECT .Lobject_found\variant
     b .Lfound\variant
     .cfi_restore_state
 .Llabel_refused\variant:
@@ -760,7 +766,7 @@ tracer_returned\variant:
     str w11, [x9, #FRAME_TAILS]
     mov x11, sp
     stp x10, x11, [x9, #FRAME_LABEL]
-    IF_OBJECT \filtered, .Lobject_tail\variant
+    IF_OBJECT .Lobject_tail\variant
     WRITE_ENTER \filtered, \lse, .Lunwritten\variant
     b .Lpass\variant
 .Lobject_tail\variant:
@@ -848,7 +854,7 @@ tracer_returned\variant:
     mov x10, x12
     THREAD x16, \far
     POP x12, x13
-    IF_OBJECT \filtered, .Lobject_taken\variant
+    IF_OBJECT .Lobject_taken\variant
     b .Ltaken\variant
     CFI_SPILLED 16
 .Lenter_unlock\variant:
@@ -968,9 +974,18 @@ tracer_special\variant:
     ldr w10, [x0]                       // the flag: somebody has begun it, or all is done
     cbnz w10, .Lspecial_recorded\variant
     b .Lspecial_slow\variant
+.Lspecial_apart\variant:
+    cmp w9, #KIND_APART
+    b.ne .Lspecial_slow\variant
+    THREAD x16, \far
+    TLS ldr x9, [x16, #THREAD_TOP]
+    ldr w9, [x9, #FRAME_LAST]
+    cmp w9, #LAST_ALTERNATE_MODE
+    b.ne .Lspilled\variant
+    b .Lspecial_slow\variant
 .Lspecial_number\variant:
     cmp w9, #KIND_NUMBER
-    b.ne .Lspecial_slow\variant
+    b.ne .Lspecial_apart\variant
     .irp number, SYS_rt_sigaction, SYS_prctl, SYS_clone, SYS_seccomp, SYS_clone3, SYS_exit_group, IDENTITY_NUMBERS
     cmp w0, #\number
     b.eq .Lspecial_slow\variant
@@ -978,7 +993,7 @@ tracer_special\variant:
     ldr w10, [x17, #FUNCTION_ID]
     cbz w10, .Lpass\variant             // only looked at, and not recorded
 .Lspecial_recorded\variant:
-    IF_OBJECT \filtered, .Lobject\variant
+    IF_OBJECT .Lobject\variant
     b .Lspilled\variant
 .Lspecial_disabled\variant:
     PROCESS w10, x10, PROCESS_ALIVE
@@ -1004,13 +1019,11 @@ tracer_special\variant:
     cbnz w10, .Lpass\variant
 .Lnew_enter\variant:
     mov x10, #0
-    .ifeq \filtered
     b .Lrun_slow_enter\variant
 .Lunwritten\variant:
     // x9 = the record, which is the top and lacks its event.
     ldr x17, [x9, #FRAME_FUNCTION]
     mov x10, x9
-    .endif
 .Lrun_slow_enter\variant:
     mov x9, x17
     SLOW_CALL tracer_slow_enter
@@ -1048,28 +1061,34 @@ TRAMPOLINE _filtered_lse_far, 1, 1, 1
     .p2align PAGE_SHIFT
 
 // With call sites: what a branch leads to from where one word would be reserved. It is not in the pages that are patched.
-.macro SITED_WORDS variant, lse
+.macro SITED_WORDS variant, lse, filtered
     .section .text
     .type tracer_sited\variant, %function
 tracer_sited\variant:
     .cfi_startproc
     CFI_SPILLED
 .Lsited_enter\variant:
-    ENTER_WORD \lse, .Lunwritten\variant, 1
+    ENTER_WORD \lse, .Lunwritten\variant, 1, 0, \filtered
     b .Lcall\variant
 .Lsited_object\variant:
-    ENTER_WORD \lse, .Lunwritten\variant, 1, 1
+    ENTER_WORD \lse, .Lunwritten\variant, 1, 1, \filtered
     b .Lcall\variant
+    .ifeq \filtered
 .Lsited_instant\variant:
     INSTANT_WORD \lse, .Linstant_refused\variant, 1
     b .Linstant_written\variant
+    .endif
     .cfi_endproc
     .size tracer_sited\variant, . - tracer_sited\variant
 .endm
-SITED_WORDS , 0
-SITED_WORDS _lse, 1
-SITED_WORDS _far, 0
-SITED_WORDS _lse_far, 1
+SITED_WORDS , 0, 0
+SITED_WORDS _filtered, 0, 1
+SITED_WORDS _lse, 1, 0
+SITED_WORDS _filtered_lse, 1, 1
+SITED_WORDS _far, 0, 0
+SITED_WORDS _filtered_far, 0, 1
+SITED_WORDS _lse_far, 1, 0
+SITED_WORDS _filtered_lse_far, 1, 1
     END_OF_PATCH_SITES
 
 // CLOCK_MONOTONIC in the register of that name, in nanoseconds; all else is kept. By the kernel's own system call: it cannot

@@ -78,6 +78,13 @@ static inline int tracer_is_under_valgrind(void) {
 /// Do nothing here: code is fetched as it was written, and no resolver needs to be passed what the CPU can do.
 static inline void tracer_code_written(uint64_t start, uint64_t end) { (void)start, (void)end; }
 static inline void tracer_set_capabilities(uint64_t first, uint64_t second) { (void)first, (void)second; }
+/// The stack pointer of a jmp_buf, as glibc stores it (sysdeps/unix/sysv/linux/x86_64/pointer_guard.h; the word of struct
+/// tcbhead_t is part of no ABI, and has been there since 2.4).
+static inline uint64_t tracer_unmangle(uint64_t word, uint64_t guard) {
+    (void)guard;
+    __asm__("rorq $17, %0\n xorq %%fs:0x30, %0" : "+r"(word) : : "cc");
+    return word;
+}
 static inline uint64_t tracer_cycles(void) { return __builtin_ia32_rdtsc(); }
 /// CPUID.80000007H:EDX[8]: the counter runs at one rate in every power state, on every core.
 static inline int tracer_cycles_usable(void) {

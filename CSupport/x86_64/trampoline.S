@@ -196,8 +196,9 @@
 .endm
 
 // The enter word of the record in rcx. rax = time, r11 = position; out: r11 = hook. The instruction that says how much is reserved
-// is five bytes long: space for a jump. sited, objected: with the words that say where the call is made from, and its object.
-.macro ENTER_WORD slow, sited=0, objected=0
+// is five bytes long: space for a jump. sited, objected: with the words that say where the call is made from, and its object. filtered:
+// the record says how many bytes they are, since they may be taken back.
+.macro ENTER_WORD slow, sited=0, objected=0, filtered=0
     movl $(8 + 8 * \sited + 8 * \objected), %edx
     xaddq %rdx, POSITION_CURSOR(%r11)
     cmpq POSITION_LIMIT(%r11), %rdx
@@ -221,6 +222,9 @@
     orq FUNCTION_HEAD(%r11), %rax
     movq %rax, (8 * \sited + 8 * \objected)(%rdx)
     addq $(8 + 8 * \sited + 8 * \objected), %rdx
+    .if \filtered
+    movl $(8 + 8 * \sited + 8 * \objected), FRAME_WORDS(%rcx)
+    .endif
     movq %rdx, FRAME_EVENT(%rcx)
 .endm
 // A hook becomes the word that says the call's object.
@@ -231,11 +235,10 @@
     shlq $CONTROL_PAYLOAD_SHIFT, \function
     addq $(CONTROL_ARGUMENT << CONTROL_KIND_SHIFT), \function
 .endm
-// The function in r11 has calls with an object, and this is one: of system calls by number, futex. Under a time filter those of other
-// numbers go there as well, where their records say that they have none. No patched function has them.
-.macro IF_OBJECT filtered, patched, then
+// The function in r11 has calls with an object, and this is one: of system calls by number, futex. No patched function has them.
+.macro IF_OBJECT patched, then
     cmpw $0, FUNCTION_ARGUMENT(%r11)
-    .if \filtered || \patched
+    .if \patched
     jne \then
     .else
     je .Lno_object\@
@@ -253,31 +256,14 @@
 .endm
 
 // The enter event of the record in rcx, which is the top and otherwise filled. The clock first, then a word, then its time.
-.macro WRITE_ENTER filtered, patched, slow, sited, objected=0
-    .if \filtered && \objected
-    movq %r11, %rax
-    OBJECT_OF %rax
-    .ifeq \patched
-    cmpw $KIND_NUMBER, FUNCTION_KIND(%r11)
-    jne .Lobject_known\@
-    cmpl $SYS_futex, %edi
-    je .Lobject_known\@
-    xorl %eax, %eax
-.Lobject_known\@:
-    .endif
-    movq %rax, FRAME_ARGUMENT(%rcx)     // for the enter, when it is written
-    .endif
+.macro WRITE_ENTER filtered, slow, sited, objected=0
     READ_CLOCK
     movq %rax, FRAME_ENTER(%rcx)
-    .if \filtered
-    movq $FRAME_UNWRITTEN, FRAME_EVENT(%rcx)
-    .else
     TLS movq IN_TLS(THREAD_POSITION), %r11
     .ifnb \sited
     SITED \sited
     .endif
-    ENTER_WORD \slow, 0, \objected
-    .endif
+    ENTER_WORD \slow, 0, \objected, \filtered
 .endm
 
 // The enter word before `slot` becomes a complete call by one addition. duration: a register, which is spent.
@@ -294,28 +280,37 @@
     xorq $(EVENT_ENTER ^ EVENT_EXIT), \time
 .endm
 
-// Writes the end of the frame in rcx, which is the top. rax = now. `exit`: it is not one word. `slow`: rax = now again.
-.macro WRITE_END filtered, exit, slow
+// Writes the end of the frame in rcx, which is the top. rax = now. `exit`: it is not one word. `short`: the filter does not keep it.
+.macro WRITE_END filtered, exit, short
     subq FRAME_ENTER(%rcx), %rax
-    .if \filtered
-    TLS movq IN_TLS(THREAD_POSITION), %rdx
-    cmpq POSITION_MINIMUM(%rdx), %rax
-    jae \slow
-    movq POSITION_CHUNK(%rdx), %rdx
-    testq %rdx, %rdx
-    jz \slow
-    incq CHUNK_FILTERED_TIME(%rdx)
-    .else
     movq FRAME_EVENT(%rcx), %rdx
     leaq FRAME_CLOSING(%rdx), %r11
     movq %r11, FRAME_EVENT(%rcx)
     TLS movq IN_TLS(THREAD_POSITION), %r11
+    .if \filtered
+    cmpq POSITION_MINIMUM(%r11), %rax
+    jb \short
+    .endif
     cmpq %rdx, POSITION_CURSOR(%r11)    // its enter is the last event: the call becomes one word
     jne \exit
     cmpq $(1 << EVENT_DURATION_BITS), %rax
     jae \exit
     COMPLETE_CALL %rdx, %rax
-    .endif
+.endm
+// Takes back the enter of a call that the filter does not keep, and the words themselves if they are the last ones: in one step, since
+// a handler may have added others. rdx = event, rax = duration, r11 = position. `exit`: the enter is in an earlier chunk.
+.macro TAKE_BACK exit, done
+    cmpq $FRAME_UNWRITTEN, %rdx
+    jbe \exit
+    movq $0, -8(%rdx)
+    movl FRAME_WORDS(%rcx), %eax
+    negq %rax
+    addq %rdx, %rax
+    xchgq %rax, %rdx
+    cmpxchgq %rdx, POSITION_CURSOR(%r11)
+    movq POSITION_CHUNK(%r11), %rdx
+    incq CHUNK_FILTERED_TIME(%rdx)
+    jmp \done
 .endm
 // Not one word: an exit event. rdx = event, rax = duration, r11 = position. `slow`: rax = duration again.
 .macro WRITE_EXIT done, slow
@@ -414,8 +409,7 @@
     CFI_RETURN_OF_LABEL
 .endm
 
-// filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when something inside it is kept, so
-// that a call which is not kept never touches the chunk.
+// filtered: TRACER_MINMS is in force; then the enter of a call that was short is taken back when it ends.
 .macro TRAMPOLINE variant, filtered, patched
     .pushsection .data.rel.ro
     .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
@@ -432,7 +426,7 @@ tracer_enter\variant:
     TLS movq %rcx, IN_TLS(THREAD_TOP)
 .Ltaken\variant:
     FILL_RECORD \patched
-    WRITE_ENTER \filtered, \patched, .Lunwritten\variant, .Lsited_enter\variant
+    WRITE_ENTER \filtered, .Lunwritten\variant, .Lsited_enter\variant
 .Lcall\variant:
     .if \patched
     RELOAD_WITH_TARGET                  // the label finds the target there
@@ -469,7 +463,7 @@ tracer_returned\variant:
     cmpq %r11, FRAME_LABEL(%rcx)
     jne .Lother_top\variant
     READ_CLOCK
-    WRITE_END \filtered, .Ltwo_words\variant, .Lslow_end\variant
+    WRITE_END \filtered, .Ltwo_words\variant, .Lshort\variant
 .Lended\variant:
     GIVE_UP
 .Lleave\variant:
@@ -487,14 +481,16 @@ tracer_returned\variant:
     retq
     CFI_SPILLED \patched
 
-    .ifeq \filtered
+    .if \filtered
+.Lshort\variant:
+    TAKE_BACK .Ltwo_words\variant, .Lended\variant
+    .endif
 .Ltwo_words\variant:
     WRITE_EXIT .Lended\variant, .Llost_end\variant
 .Llost_end\variant:
     andq $~FRAME_CLOSING, FRAME_EVENT(%rcx) // its end is Swift's to write
     jnz .Lslow_end\variant
     movq $FRAME_ELSEWHERE, FRAME_EVENT(%rcx)
-    .endif
 .Lslow_end\variant:
     addq FRAME_ENTER(%rcx), %rax
     movq FRAME_LABEL(%rcx), %r11
@@ -514,20 +510,22 @@ tracer_returned\variant:
     jne .Lslow_exit\variant
     // A frame that a tail call opened: it ends, and then the one below, whose function made that call.
     READ_CLOCK
-    WRITE_END \filtered, .Ltail_two_words\variant, .Lslow_end\variant
+    WRITE_END \filtered, .Ltail_two_words\variant, .Ltail_short\variant
 .Ltail_ended\variant:
     movq FRAME_LABEL(%rcx), %r11
     andq $-LABEL_BYTES, %r11
     GIVE_UP
     jmp .Lcompare_top\variant
-    .ifeq \filtered
+    .if \filtered
+.Ltail_short\variant:
+    TAKE_BACK .Ltail_two_words\variant, .Ltail_ended\variant
+    .endif
 .Ltail_two_words\variant:
     WRITE_EXIT .Ltail_ended\variant, .Llost_end\variant
-    .endif
 
 .Lslow_exit\variant:
-    // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or it is time to write what the
-    // filter held back, or somebody wants to know of the return, or we are a child.
+    // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or somebody
+    // wants to know of the return, or we are a child.
     cmpl $0, tracer_confined(%rip)      // neither a system call may be made nor the clock be read
     jne .Lleave\variant
     READ_CLOCK
@@ -686,7 +684,7 @@ tracer_returned\variant:
 .Lprobed\variant:
     .cfi_remember_state
     POP %r11
-    IF_OBJECT \filtered, \patched, .Lobject_found\variant
+    IF_OBJECT \patched, .Lobject_found\variant
     jmp .Lfound\variant
     CFI_SPILLED \patched, 8
 .Llabel_refused\variant:
@@ -738,11 +736,11 @@ tracer_returned\variant:
     movq %r11, FRAME_FUNCTION(%rcx)
     addq $LABEL_TAIL, %rax
     movq %rax, FRAME_LABEL(%rcx)
-    IF_OBJECT \filtered, \patched, .Lobject_tail\variant
-    WRITE_ENTER \filtered, \patched, .Lunwritten_tail\variant
+    IF_OBJECT \patched, .Lobject_tail\variant
+    WRITE_ENTER \filtered, .Lunwritten_tail\variant
     jmp .Lpass\variant
 .Lobject_tail\variant:
-    WRITE_ENTER \filtered, \patched, .Lunwritten_tail\variant, , 1
+    WRITE_ENTER \filtered, .Lunwritten_tail\variant, , 1
     jmp .Lpass\variant
 
     .ifeq \filtered
@@ -817,7 +815,7 @@ tracer_returned\variant:
     movq %rsi, %rax
     POP %rdi
     POP %rsi
-    IF_OBJECT \filtered, \patched, .Lobject_taken\variant
+    IF_OBJECT \patched, .Lobject_taken\variant
     jmp .Ltaken\variant
     CFI_SPILLED \patched, 16
 .Lenter_unlock\variant:
@@ -885,7 +883,7 @@ tracer_special\variant:
     TLS movq %rcx, IN_TLS(THREAD_TOP)
 .Lobject_taken\variant:
     FILL_RECORD \patched
-    WRITE_ENTER \filtered, \patched, .Lunwritten\variant, .Lsited_object\variant, 1
+    WRITE_ENTER \filtered, .Lunwritten\variant, .Lsited_object\variant, 1
     jmp .Lcall\variant
     CFI_SPILLED \patched
     CFI_RETURN_ON_STACK
@@ -937,9 +935,16 @@ tracer_special\variant:
     cmpl $0, (%rdi)                     // the flag: somebody has begun it, or all is done
     jne .Lspecial_recorded\variant
     jmp .Lspecial_slow\variant
+.Lspecial_apart\variant:
+    cmpw $KIND_APART, FUNCTION_KIND(%r11)
+    jne .Lspecial_slow\variant
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpl $LAST_ALTERNATE_MODE, FRAME_LAST(%rax)
+    jne .Lspilled\variant
+    jmp .Lspecial_slow\variant
 .Lspecial_number\variant:
     cmpw $KIND_NUMBER, FUNCTION_KIND(%r11)
-    jne .Lspecial_slow\variant
+    jne .Lspecial_apart\variant
     leal -SYS_clone(%rdi), %eax         // clone, fork, vfork
     cmpl $2, %eax
     jbe .Lspecial_slow\variant
@@ -950,7 +955,7 @@ tracer_special\variant:
     cmpl $0, FUNCTION_ID(%r11)
     je .Lpass\variant                   // only looked at, and not recorded
 .Lspecial_recorded\variant:
-    IF_OBJECT \filtered, \patched, .Lobject\variant
+    IF_OBJECT \patched, .Lobject\variant
     jmp .Lspilled\variant
     .endif
 .Lspecial_disabled\variant:
@@ -979,7 +984,6 @@ tracer_special\variant:
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
     jne .Lpass\variant
     jmp .Lnew_enter\variant
-    .ifeq \filtered
 .Lunwritten\variant:
     // rcx = the record, which is the top and lacks its event. The slot holds its label already.
     CFI_RETURN_OF_LABEL
@@ -990,7 +994,6 @@ tracer_special\variant:
 .Lunwritten_tail\variant:
     movq FRAME_FUNCTION(%rcx), %r11
     movq %rcx, %rax
-    .endif
 .Lrun_slow_enter\variant:
     movq %r11, %rcx
     SLOW_CALL tracer_slow_enter, \patched
@@ -1030,12 +1033,11 @@ tracer_code_begin:
 TRAMPOLINE , 0, 0
 TRAMPOLINE _filtered, 1, 0
 TRAMPOLINE _patched, 0, 1
-    .p2align PAGE_SHIFT
 TRAMPOLINE _patched_filtered, 1, 1
     .p2align PAGE_SHIFT
 
 // With call sites: what a jump leads to from where one word would be reserved. It is not in the pages that are patched.
-.macro SITED_WORDS variant, patched
+.macro SITED_WORDS variant, patched, filtered
     .section .text
     .type tracer_sited\variant, @function
 tracer_sited\variant:
@@ -1043,20 +1045,24 @@ tracer_sited\variant:
     CFI_SPILLED \patched
     CFI_RETURN_OF_LABEL
 .Lsited_enter\variant:
-    ENTER_WORD .Lunwritten\variant, 1
+    ENTER_WORD .Lunwritten\variant, 1, 0, \filtered
     jmp .Lcall\variant
 .Lsited_object\variant:
-    ENTER_WORD .Lunwritten\variant, 1, 1
+    ENTER_WORD .Lunwritten\variant, 1, 1, \filtered
     jmp .Lcall\variant
+    .ifeq \filtered
     CFI_RETURN_ON_STACK
 .Lsited_instant\variant:
     INSTANT_WORD \patched, .Linstant_refused\variant, 1
     jmp .Linstant_written\variant
+    .endif
     .cfi_endproc
     .size tracer_sited\variant, . - tracer_sited\variant
 .endm
-SITED_WORDS , 0
-SITED_WORDS _patched, 1
+SITED_WORDS , 0, 0
+SITED_WORDS _filtered, 0, 1
+SITED_WORDS _patched, 1, 0
+SITED_WORDS _patched_filtered, 1, 1
     END_OF_PATCH_SITES
 
 // CLOCK_MONOTONIC in rax, in nanoseconds; all else is kept. By the kernel's own system call: it cannot fail, and needs no stack

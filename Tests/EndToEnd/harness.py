@@ -16,6 +16,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 
+import impossible
 import tracefile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -275,7 +276,7 @@ def check_traces(settings, directory, own=lambda path: False, walk=True, drops=F
         if trace.dropped and not drops:
             faults.append(f"{name}: {trace.dropped} calls dropped")
         if walk:
-            faults += cross_check(settings, trace)
+            faults += cross_check(settings, trace, directory.name)
     return traces, faults
 
 
@@ -292,8 +293,8 @@ def report(settings, path):
         raise Failed(f"tracer report --json is not JSON: {error}")
 
 
-def cross_check(settings, trace):
-    """Faults of what the tool says of a trace."""
+def cross_check(settings, trace, test=""):
+    """Faults of what the tool says of a trace. `test`: whose contradictions may be known."""
     if not os.path.exists(settings.tool):
         return []
     try:
@@ -311,7 +312,18 @@ def cross_check(settings, trace):
              for name, module in sorted(set(ours) | set(counted), key=str)
              if counted.get((name, module), 0) != ours.get((name, module), 0)]
     faults = [f"tracer report disagrees with the independent decoder in {len(wrong)} functions: " + "; ".join(wrong[:4])] if wrong else []
-    return faults
+    return faults + contradictions(settings, trace, shown, test)
+
+
+def contradictions(settings, trace, shown, test):
+    try:
+        figures = impossible.read(settings.tool, trace.path, {**os.environ, "XDG_CACHE_HOME": CACHES}, shown, trace.header["mode"] != impossible.COUNTS,
+                                  trace.interleaves)
+    except impossible.Unreadable as reason:
+        return [str(reason)]
+    known = impossible.known(test)
+    found = [f"{rule}: {text}" for rule, text in impossible.contradictions(figures) if rule not in known]
+    return [f"{os.path.basename(trace.path)} contradicts itself {len(found)} times: " + "; ".join(found[:4])] if found else []
 
 
 def emulate(architecture, cpu, root):

@@ -1,7 +1,7 @@
 """Figures that cannot be: what readers of the tool say of one trace must not contradict itself.
 
-RULES has them by their names. `contradictions` looks for them in what `report`, `tree` and the CSV export say, and `ends` in each
-of its traces. Known ones are listed with their reasons in contradictions.txt: of which tests, which rules.
+RULES has them by their names. `contradictions` looks for them in what `report`, `tree` and the CSV export say; harness.py does so with every
+trace that it checks. Known ones are listed with their reasons in contradictions.txt: of which tests, which rules.
 """
 import csv
 import fnmatch
@@ -29,15 +29,16 @@ class Figures:
     report: dict
     tree: "dict | None" = None
     rows: "list | None" = None
+    interleaves: bool = False  # some calls go on when one ends that was called before them: coroutines
 
 
-def read(tool, path, environment, report=None, has_calls=True):
+def read(tool, path, environment, report=None, has_calls=True, interleaves=False):
     def output(*arguments):
         done = subprocess.run([tool, *arguments], capture_output=True, timeout=120, env=environment)
         if done.returncode:
             raise Unreadable(f"tracer {arguments[0]}: status {done.returncode}: {done.stderr.decode(errors='replace').strip()[-300:]}")
         return done.stdout.decode(errors="replace")
-    figures = Figures(report or json.loads(output("report", path, "--json")))
+    figures = Figures(report or json.loads(output("report", path, "--json")), interleaves=interleaves)
     if has_calls and not any(process["ended"] == "running" for process in figures.report["processes"]):
         figures.tree = json.loads(output("tree", path, "--json"))
         if figures.report["calls"] <= MOST_ROWS:
@@ -161,7 +162,7 @@ def counts_differ(figures):
     return found
 
 
-ENDINGS = "returned", "unwound", "lost", "open", "part", "entered"
+ENDINGS = "returned", "unwound", "lost", "open", "part", "entered", "returned elsewhere"
 
 
 def sums_differ(figures):
@@ -188,8 +189,11 @@ def sums_differ(figures):
 
 
 def outside_its_caller(figures):
-    """A call begins and ends while its caller is open, and takes no longer. Rows come in the order in which calls end."""
+    """A call begins and ends while its caller is open, and takes no longer. Rows come in the order in which calls end. Coroutines wait in
+    calls, which then last while others are made; of those the own times of all must not be more than there is."""
     found, thread, pending = [], None, {}
+    if figures.interleaves:
+        return own_times_above_the_process(figures)
     for row in calls(figures):
         if (row["pid"], row["tid"]) != thread:
             thread, pending = (row["pid"], row["tid"]), {}
@@ -200,6 +204,16 @@ def outside_its_caller(figures):
         first, last, time, count = pending.get(depth, (start, start, 0, 0))
         pending[depth] = min(first, start), max(last, start + length), time + length, count + 1
     return found
+
+
+def own_times_above_the_process(figures):
+    own, duration = {}, figures.report["duration_ns"]
+    for row in calls(figures):
+        key = row["pid"], row["tid"]
+        time, count = own.get(key, (0, 0))
+        own[key] = time + int(row["self_ns"]), count + 1
+    return [f"the calls of thread {tid} have {time} ns of their own in a process of {duration} ns" for (_, tid), (time, count) in own.items()
+            if time > duration + ROUNDING * count]
 
 
 def after_the_end(figures):

@@ -82,7 +82,7 @@ class Program(suite.Test):
                 calls += sum(trace.trees().calls.values())
                 if trace.anomalies:
                     faults.append(f"{os.path.basename(trace.path)}: {len(trace.anomalies)} anomalies: " + "; ".join(trace.anomalies[:3]))
-                faults += harness.cross_check(self.settings, trace)
+                faults += harness.cross_check(self.settings, trace, self.directory.name)
                 continue
             try:
                 calls += sum(f["calls"] for f in harness.report(self.settings, trace.path)["functions"])

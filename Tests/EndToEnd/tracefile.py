@@ -192,6 +192,7 @@ class Trace:
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
         self.patched = {}  # module → (functions that are wanted, functions with entry patches)
+        self.interleaves = False  # calls have ended while others went on that were called after them
         self.begun = set()  # numbers of the threads that a record says began
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
         self._again = []  # (module, load)
@@ -454,6 +455,7 @@ class Trace:
             """The index in the stack of the innermost frame, or of the resumed one; None: that is open in another thread's events."""
             nonlocal resume
             position = len(stack) - 1 if resume is None else self._find(stack, resume, function)
+            self.interleaves |= position != len(stack) - 1
             if position is None:
                 self._elsewhere.append((resume, function, time, mark, where))
             resume = None
@@ -559,6 +561,14 @@ class Trace:
                         argument = payload
                     elif which == UNWOUND:
                         time, count = base + (payload & layout.time_mask), payload >> layout.count_shift
+                        if count == 0 and resume is not None:  # its frame has returned on another thread, whose events say so
+                            position, resume = self._find(stack, resume), None
+                            self.interleaves = True
+                            if position is None:
+                                wrong.append(f"{where}: a frame has departed that is not open")
+                            else:
+                                leave_open([stack.pop(position)])
+                            continue
                         position = closed(time, "unwound")
                         if position is None:
                             continue

@@ -115,8 +115,6 @@ extension Agent {
         if let context = tracer_thread_state().pointee.context, context.pointee.state != nil {
             let recorder = ThreadRecorder(tracer_thread_state())
             recorder.releaseDead()
-            recorder.ensureSlack()
-            recorder.writeHeldBack(upTo: recorder.top) // frames that the time filter holds back are open at the end
             // The chunk stays open: destructors of other libraries may still run.
             if let chunk = context.pointee.position.pointee.chunk { ThreadRecorder.nameThread(chunk) }
         }

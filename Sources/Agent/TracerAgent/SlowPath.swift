@@ -77,10 +77,12 @@ public func tracer_slow_enter(
             recorder.endTailCaller(spills)
             if changesAction { recorder.suspendFaultHandler(until: nil) }
             if recorder.top.pointee.last == 0 { recorder.writeInstant(hook.pointee.function, from: site) }
+            if let target = jumpTarget(entry.policy, spills) { recorder.jumped(from: stackPointer, to: target) }
             return nil
         }
     }
     let frame = recorder.enter(hook, spills)
+    if kind == UInt16(KIND_APART), let frame { noteThrow(recorder, frame, spills) }
     if changesAction { recorder.suspendFaultHandler(until: frame) }
     if kind == UInt16(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
     return frame
@@ -182,8 +184,29 @@ private func inspect(
     switch policy {
     case .dlopen: Loads.asked(recorder, spills)
     case .threadName: ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
+    case .catching: recorder.caught(spills.firstArgument, at: spills.stackPointer)
     case .makeContext: recorder.inspectContext(spills.firstArgument)
     case .output, .notify, .notifyOfPid, .ready: Ready.inspect(hook, policy, spills, recorder)
+    default: break
+    }
+}
+
+private func jumpTarget(_ policy: HookPolicy, _ spills: Spills) -> UInt64? {
+    switch policy {
+    case .jump: JumpTarget.of(jump: spills.firstArgument)
+    case .contextJump: JumpTarget.of(context: spills.firstArgument)
+    default: nil
+    }
+}
+
+/// Exceptions are known by their headers, struct _Unwind_Exception, which __cxa_throw's object follows (Itanium C++ ABI, 2.2.1).
+private func noteThrow(_ recorder: ThreadRecorder, _ frame: Frame, _ spills: Spills) {
+    let headerBytes: UInt64 = 32
+    switch FunctionTable.entry(frame.function).policy {
+    case .throwing: recorder.throwing(spills.firstArgument &- headerBytes, frame, isFirst: true)
+    case .raising: recorder.throwing(spills.firstArgument, frame, isFirst: true)
+    case .rethrowing: recorder.throwing(0, frame, isFirst: true)
+    case .resuming: recorder.throwing(spills.firstArgument, frame, isFirst: false)
     default: break
     }
 }

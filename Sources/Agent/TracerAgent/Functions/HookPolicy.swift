@@ -18,6 +18,8 @@ enum HookPolicy: UInt8 {
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
     case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
     case makeContext // looked at for the stack that it is given (AlternateStacks.swift)
+    case jump, contextJump // looked at for where they go on (LeftFrames.swift)
+    case throwing, raising, resuming, rethrowing, catching // looked at while frames on other stacks are open (LeftFrames.swift)
     case vfork, clone // their child runs in this memory (SharedMemory.swift)
     case start // libc's, which is given main
     case once // a once-function: looked at when its flag says that nothing is done yet
@@ -32,6 +34,7 @@ enum HookPolicy: UInt8 {
         case .once: UInt16(KIND_ONCE)
         case .dlopen: UInt16(KIND_LOAD)
         case .systemCall: UInt16(KIND_NUMBER)
+        case .throwing, .raising, .resuming, .rethrowing, .catching: UInt16(KIND_APART)
         default: UInt16(KIND_INSPECT)
         }
     }
@@ -133,7 +136,7 @@ extension HookPolicy {
         switch self {
         case .threadName, .output, .ending, .clone, .makeContext: return inLibc(definer, else: .record)
         case .instrumentation, .unwinderQuery: return inLibc(definer, else: .none)
-        case .vfork: return inLibc(definer, else: .entryOnly)
+        case .vfork, .jump, .contextJump: return inLibc(definer, else: .entryOnly)
         case .dlopen: return inLibc(definer, else: .entryOnly) // it may still ask who called it, for the one that it stands in for
         case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
             return inLibc(definer, else: .record)
@@ -181,11 +184,11 @@ extension HookPolicy {
         // It may keep more registers than the trampolines do (Symbol).
         if definition.hasVariantConvention { return nil }
         var hooking = Hooking(
-            policy: self, isEntryOnly: self == .entryOnly, isSubstituted: self == .frameLister, byteCount: definition.byteCount)
+            policy: self, isEntryOnly: self == .entryOnly || self == .jump || self == .contextJump, isSubstituted: self == .frameLister, byteCount: definition.byteCount)
         if definer.isSanitizer {
             // They ask who called them, and stand in for some functions that are looked at (SanitizerRuntime.swift).
             hooking.isEntryOnly = true
-            if self == .record || self == .frameLister || self == .once { hooking.policy = .entryOnly }
+            if self == .record || self == .frameLister || self == .once || kind == UInt16(KIND_APART) { hooking.policy = .entryOnly }
         } else if self == .record && HookPolicy.seesCaller(name, target, definer) {
             hooking.isEntryOnly = true
             hooking.policy = .entryOnly

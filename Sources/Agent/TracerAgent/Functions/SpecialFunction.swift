@@ -78,12 +78,19 @@ struct SpecialFunction {
         .init(name: "_Uaarch64_getcontext", policy: .entryOnly),
         .init(name: "__go_getcontext", policy: .entryOnly), // gccgo, for its goroutines
         // Never return, or return on another stack: the frame would only be closed as unwound later.
-        .init(name: "longjmp", policy: .entryOnly),
-        .init(name: "_longjmp", policy: .entryOnly),
-        .init(name: "siglongjmp", policy: .entryOnly),
-        .init(name: "__longjmp_chk", policy: .entryOnly),
-        .init(name: "setcontext", policy: .entryOnly),
+        .init(name: "longjmp", policy: .jump),
+        .init(name: "_longjmp", policy: .jump),
+        .init(name: "siglongjmp", policy: .jump),
+        .init(name: "__longjmp_chk", policy: .jump),
+        .init(name: "setcontext", policy: .contextJump),
         .init(name: "swapcontext", policy: .entryOnly),
+        // C++ exceptions: they leave frames.
+        .init(name: "__cxa_throw", policy: .throwing),
+        .init(name: "__cxa_rethrow", policy: .rethrowing),
+        .init(name: "__cxa_begin_catch", policy: .catching),
+        .init(name: "_Unwind_RaiseException", policy: .raising),
+        .init(name: "_Unwind_Resume_or_Rethrow", policy: .raising),
+        .init(name: "_Unwind_Resume", policy: .resuming),
         // The child returns first, on the parent's stack and in its memory; that of clone begins on a stack of its own.
         .init(name: "vfork", policy: .vfork),
         .init(name: "__vfork", policy: .vfork),

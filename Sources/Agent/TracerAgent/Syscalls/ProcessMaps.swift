@@ -2,6 +2,55 @@
 import CSupport
 
 enum ProcessMaps {
+    /// struct procmap_query (linux/fs.h, Linux 6.11): its size, flags, address; start and end of the mapping there; what else is of it.
+    private typealias Query = InlineArray<13, UInt64>
+    private static let query = 0xc068_6611 // PROCMAP_QUERY
+    /// Where the kernel has no such call, all mappings are read, so many times.
+    nonisolated(unsafe) private static var readingsLeft = 256
+
+    /// Returns the mapping that holds the address. nil: none, or it cannot be known.
+    static func mapping(around address: UInt64) -> Range<UInt64>? {
+        let path: StaticString = "/proc/self/maps"
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
+        if failed(descriptor) { return nil }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        var words = Query(repeating: 0)
+        words[0] = UInt64(MemoryLayout<Query>.size)
+        words[2] = address
+        let result = withUnsafeMutablePointer(to: &words) { SystemCall.call(SystemCall.ioctl, descriptor, query, bits($0)) }
+        if result == 0 { return words[3] <= address && address < words[4] ? words[3]..<words[4] : nil }
+        if readingsLeft == 0 { return nil }
+        readingsLeft &-= 1
+        return read(descriptor, address)
+    }
+    /// A line begins with `start-end `, in hexadecimal digits.
+    private static func read(_ descriptor: Int, _ address: UInt64) -> Range<UInt64>? {
+        var bytes = InlineArray<4096, UInt8>(repeating: 0)
+        var window = bytes.mutableSpan
+        return window.withUnsafeMutableBufferPointer { buffer in
+            var start: UInt64 = 0, number: UInt64 = 0, isAtStart = true
+            while true {
+                let count = SystemCall.call(SystemCall.read, descriptor, bits(buffer.baseAddress), 4096)
+                if count <= 0 { return nil }
+                for n in 0..<count {
+                    let byte = buffer[n]
+                    if byte == 0x0a {
+                        isAtStart = true
+                        number = 0
+                    } else if isAtStart && byte == 0x2d { // -
+                        start = number
+                        number = 0
+                    } else if isAtStart && byte == 0x20 {
+                        isAtStart = false
+                        if start <= address && address < number { return start..<number }
+                    } else if isAtStart {
+                        number = number &<< 4 | UInt64(byte <= 0x39 ? byte &- 0x30 : byte &- 0x57)
+                    }
+                }
+            }
+        }
+    }
+
     /// True when the process has a file called libtracer.so mapped. False when that cannot be known.
     static func mentionsAgent(_ pid: UInt64) -> Bool {
         var pathBuffer = InlineArray<64, UInt8>(repeating: 0)

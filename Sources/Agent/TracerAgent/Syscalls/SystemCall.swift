@@ -63,6 +63,17 @@ enum Memory {
             SystemCall.call(SystemCall.futex, Int(bitPattern: UInt(address)), Futex.wait | Futex.isPrivate, 0, bits($0)) != -Failure.address
         }
     }
+    /// Copies a word that may not be there any more. Returns 8, or minus an errno: EFAULT where nothing is mapped.
+    static func copyWord(from address: UInt64, to word: inout UInt64) -> Int {
+        withUnsafeMutablePointer(to: &word) { copy in
+            var local = (UInt64(UInt(bitPattern: copy)), UInt64(8)), remote = (address, UInt64(8)) // struct iovec
+            return withUnsafePointer(to: &local) { local in
+                withUnsafePointer(to: &remote) { remote in
+                    SystemCall.call(SystemCall.process_vm_readv, Int(Process.pid), bits(local), 1, bits(remote), 1, 0)
+                }
+            }
+        }
+    }
     /// Adds nothing to the word there: 0 or more when it may be written to, -EFAULT when not. FUTEX_WAKE_OP with FUTEX_OP_ADD 0
     /// (futex(2)) writes to its second word before anything else; nobody waits for the first one, which is ours.
     static func tryWriting(_ address: UInt64) -> Int {

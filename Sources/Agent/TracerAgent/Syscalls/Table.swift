@@ -44,7 +44,8 @@ struct Table<Element: BitwiseCopyable> {
         return true
     }
     /// For tables that nobody reads without the lock of those who write.
-    mutating func removeAll() { tracer_store_release_64(&published, 0) }
+    mutating func removeAll() { truncate(to: 0) }
+    mutating func truncate(to count: Int) { tracer_store_release_64(&published, UInt64(count)) }
     subscript(_ index: Int) -> Element {
         @inline(__always) get { pointer(index).pointee }
         @inline(__always) nonmutating set { pointer(index).pointee = newValue }

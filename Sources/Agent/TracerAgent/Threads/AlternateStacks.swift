@@ -33,7 +33,7 @@ extension ThreadRecorder {
         updateChanging()
     }
     func updateChanging() {
-        context.pointee.is_changing &= UInt32(CHANGING_ACTION)
+        context.pointee.is_changing &= UInt32(CHANGING_ACTION | CHANGING_DEPARTED)
         if context.pointee.sharing != 0 { context.pointee.is_changing |= UInt32(CHANGING_SHARED) }
         // Calls that need no record ask the top whether there is one above.
         alternateMode.pointee.above = context.pointee.is_changing != 0 || Limits.maximumDepth != 0 ? nil : base
@@ -43,8 +43,8 @@ extension ThreadRecorder {
 
     /// A record for a frame on a stack that is not the thread's own. nil: not recorded.
     func pushAlternate(_ stackPointer: UInt64, tails: UInt32) -> Frame? {
-        let level = top.pointee.level &+ UInt32(truncatingIfNeeded: context.pointee.alternate_count) &+ 1
-        if Limits.maximumDepth != 0 && level > Limits.maximumDepth {
+        let level = Limits.maximumDepth == 0 ? 0 : level(at: stackPointer)
+        if level > Limits.maximumDepth {
             countBeyondDepth()
             return nil
         }
@@ -68,17 +68,21 @@ extension ThreadRecorder {
         context.pointee.alternate_count &+= 1
         context.pointee.patience = PATIENCE
         context.pointee.signal_frames &+= UInt64(frame.pointee.on_signal_stack)
+        chain(frame)
     }
     /// It stays in its list, and its thread takes it back when it comes by, when a coroutine has moved to another thread or a
     /// trampoline was interrupted that is changing the lists.
-    @inline(never) func closeAlternate(_ frame: Frame) {
+    @inline(never) func closeAlternate(_ frame: Frame, at now: UInt64 = 0) {
+        let owner = frame.pointee.owner!, isWritten = frame.isWritten
+        unchain(frame)
         frame.pointee.event = nil
-        let owner = frame.pointee.owner!
         if owner == context && context.pointee.busy == 0 { return giveBack(frame) }
+        frame.pointee.departed = owner != context && isWritten ? now : 0
         frame.pointee.use = UInt32(USE_ENDED)
         ThreadRecorder.endedLock.lock()
         frame.pointee.next_ended = owner.pointee.ended
         owner.pointee.ended = frame
+        if frame.pointee.departed != 0 { tracer_atomic_or_32(tracer_changing(owner), UInt32(CHANGING_DEPARTED)) }
         ThreadRecorder.endedLock.unlock()
         if owner != context { // the owner may be gone from here on
             tracer_fence()
@@ -95,9 +99,12 @@ extension ThreadRecorder {
         ThreadRecorder.endedLock.lock()
         var next = context.pointee.ended
         context.pointee.ended = nil
+        tracer_atomic_and_32(tracer_changing(context), ~UInt32(CHANGING_DEPARTED))
         ThreadRecorder.endedLock.unlock()
         while let frame = next {
             next = frame.pointee.next_ended
+            if frame.pointee.departed != 0 && context != ThreadRecorder.orphans { writeDeparted(frame) }
+            frame.pointee.departed = 0
             giveBack(frame)
         }
     }
@@ -210,7 +217,7 @@ extension ThreadRecorder {
 
     // MARK: - Records
 
-    /// Limit of frames: those that exceptions leave on such a stack are never known to be dead. 128 MB of them are enough.
+    /// Limit of frames: of those that were left some may not be known to be dead. 128 MB of them are enough.
     private static let mostAlternate: UInt64 = 1 << 20
     /// The trampolines know neither depth nor filter here, and a handler must not take what the one that it interrupts
     /// has in its hands.
@@ -218,11 +225,13 @@ extension ThreadRecorder {
 
     @inline(never) func takeRecord() -> Frame? {
         if takesReady {
+            if context.pointee.ready == nil { lookForLeft() }
             if context.pointee.ready == nil { addRecords(to: &context.pointee.ready) }
             guard let frame = context.pointee.ready else { return nil }
             context.pointee.ready = frame.pointee.older
             return frame
         }
+        if context.pointee.free_alternate == nil { lookForLeft() }
         if context.pointee.free_alternate == nil { addRecords(to: &context.pointee.free_alternate) }
         guard let frame = context.pointee.free_alternate else { return nil }
         context.pointee.free_alternate = frame.pointee.older
@@ -271,10 +280,10 @@ extension ThreadRecorder {
     // MARK: - What a chunk wants to know
 
     /// True if the lists show the frames that were opened since the chunk was, and those that are being filled. A list has its newest
-    /// frame first; before the chunk all were marked as elsewhere. This does not hold under a time filter, whose frames are not
-    /// written, nor while a trampoline is changing the lists or may still write into an earlier chunk: then all are looked at.
+    /// frame first; before the chunk all were marked as elsewhere. This does not hold while a trampoline is changing the lists or may still
+    /// write into an earlier chunk: then all are looked at.
     private var knowsYoung: Bool {
-        !Limits.hasTimeFilter && context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
+        context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
     }
     private var listCount: Int { Int(context.pointee.list_mask) &+ 1 }
     /// The newest frame of a list; after the last comes the list of unsorted frames.
@@ -402,7 +411,8 @@ extension ThreadRecorder {
     func inspectContext(_ userContext: UInt64) {
         guard let words = UnsafePointer<UInt64>(bitPattern: UInt(userContext)) else { return }
         let start = words[2], byteCount = words[4] // uc_stack of struct ucontext, of the kernel's on both architectures: a stack_t
-        if byteCount > 0 && start < context.pointee.stack_high && start &+ byteCount > context.pointee.stack_low { distrustStack() }
+        if byteCount > 0 && start < context.pointee.stack_high && start &+ byteCount > context.pointee.stack_low { return distrustStack() }
+        beginStack(start, start &+ byteCount)
     }
 
     /// Frames on the signal stack are dead once the thread runs elsewhere and the kernel says that the signal stack

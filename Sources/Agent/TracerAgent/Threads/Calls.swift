@@ -41,8 +41,12 @@ extension ThreadRecorder {
                     || $0.pointee.stack_pointer == stackPointer && (isTailCall || ThreadRecorder.mayShare($0, label))
                     || ($0.isFilling && !isOpenInFile($0))
             }
-        } else if !isTailCall, let old = openFrame(at: stackPointer, label) {
+        } else if ThreadRecorder.chainsFrames {
+            endLeft(by: stackPointer, isTailCall: isTailCall)
+        }
+        if !isOwn, !isTailCall, let old = openFrame(at: stackPointer, label) {
             // Two calls from one call site at one stack pointer: the older one is dead, unless stacks are copied.
+            endLeft(by: stackPointer, isTailCall: false)
             if context.pointee.copies_stack == 0 {
                 writeUnwound(old, Clock.ticks())
                 closeAlternate(old)
@@ -124,7 +128,10 @@ extension ThreadRecorder {
             exit(frame, now)
             if !isTailCall { return }
         }
-        if !isKnown { distrustStack() } // it was thought to be dead
+        if !isKnown { // it was thought to be dead
+            KnownStacks.distrust(stackPointer)
+            distrustStack()
+        }
     }
 
     /// The newest open frame of this call on the thread's own stack.
@@ -148,7 +155,7 @@ extension ThreadRecorder {
         if isInOrder { unwind { $0 == frame } }
         end(frame, now, !isInOrder)
         if wasAlternate {
-            closeAlternate(frame)
+            closeAlternate(frame, at: now)
         } else if top == frame {
             top = frame.pointee.below
             frame.pointee.event = nil
@@ -158,21 +165,6 @@ extension ThreadRecorder {
         leaveAlternateModeIfPossible()
     }
     private func end(_ frame: Frame, _ now: UInt64, _ isAlternate: Bool) {
-        if frame.isLost { return }
-        let duration = now &- frame.pointee.enter_ticks
-        if duration < position.pointee.minimum_ticks && !frame.isWritten {
-            if position.pointee.chunk != nil { position.pointee.chunk.pointee.filtered_by_time &+= 1 }
-            return
-        }
-        if frame.isUnwritten {
-            // The time filter keeps this call, and so the calls that it was made in.
-            if isAlternate {
-                writeHeldBack(upTo: top)
-                appendEnter(frame)
-            } else {
-                writeHeldBack(upTo: frame)
-            }
-        }
-        if !frame.isLost { writeExit(frame, now, isAlternate) }
+        if !frame.isLost && !takeBack(frame, now) { writeExit(frame, now, isAlternate) }
     }
 }

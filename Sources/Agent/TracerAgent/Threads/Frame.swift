@@ -11,8 +11,13 @@ extension UnsafeMutablePointer<frame_record> {
     var isClosing: Bool { eventBits & UInt(FRAME_CLOSING) != 0 }
     var isElsewhere: Bool { eventBits & ~UInt(FRAME_CLOSING) == UInt(FRAME_ELSEWHERE) }
     var isUnwritten: Bool { eventBits == UInt(FRAME_UNWRITTEN) }
-    /// Its enter is in the file; otherwise the frame is being filled, or held back by the time filter.
+    /// Its enter is in the file; otherwise the frame is being filled, or its enter could not be written.
     var isWritten: Bool { !isFilling && !isUnwritten }
+    /// What is after its enter, if that is in the open chunk; nil: it is elsewhere, or nowhere.
+    var written: UnsafeMutablePointer<UInt64>? {
+        eventBits > UInt(FRAME_UNWRITTEN | FRAME_CLOSING)
+            ? UnsafeMutablePointer<UInt64>(bitPattern: eventBits & ~UInt(FRAME_CLOSING)) : nil
+    }
     func setElsewhere() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_ELSEWHERE)) }
     func setUnwritten() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_UNWRITTEN)) }
     /// True if the frame is open; only for a frame on another stack.

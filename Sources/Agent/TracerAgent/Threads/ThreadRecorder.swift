@@ -119,6 +119,7 @@ struct ThreadRecorder {
             Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
         }
         release(context.pointee.batches)
+        if context.pointee.alternate_batches != nil { KnownStacks.forgetFrames() }
         release(context.pointee.alternate_batches)
         Memory.release(context.pointee.lists, listBytes(context))
         ContextPool.give(context)
@@ -141,6 +142,8 @@ struct ThreadRecorder {
         resetEnded()
         Ring.reset()
         FirstChunks.becomeChild()
+        KnownStacks.becomeChild()
+        KnownStacks.forgetFrames()
         recorder.context.pointee.visitors = 0
         orphans?.pointee.visitors = 0
         var next = ThreadContexts.first
@@ -199,12 +202,15 @@ struct ThreadRecorder {
         return ticks &- position.pointee.base
     }
 
-    /// The enter event of a frame at the time that its record says. Nothing that was held back is below it.
+    /// The enter event of a frame at the time that its record says.
     @inline(never) func appendEnter(_ frame: Frame) {
         ensureSlack(4)
         let after = time(frame.pointee.enter_ticks, within: Event.startReach)
         appendSite(frame.site)
         if frame.pointee.function.pointee.argument != 0 { appendObject(frame.pointee.argument) }
+        let hasSite = Trampolines.recordsSites && frame.site != 0
+        let hasObject = frame.pointee.function.pointee.argument != 0 && frame.pointee.argument != 0
+        frame.pointee.words = 8 &+ (hasSite ? 8 : 0) &+ (hasObject ? 8 : 0)
         frame.pointee.event = append(.enter(frame.function, after: after))
         if frame.pointee.event == nil { frame.setLost() }
     }
@@ -221,10 +227,6 @@ struct ThreadRecorder {
 
     /// The enter of a frame that begins now: its clock is read here, after any chunk was opened.
     func begin(_ frame: Frame) {
-        if Limits.hasTimeFilter {
-            frame.pointee.enter_ticks = Clock.ticks()
-            return frame.setUnwritten()
-        }
         if !reserveWords(4) {
             TraceOutput.drop()
             frame.pointee.enter_ticks = Clock.ticks()
@@ -234,26 +236,31 @@ struct ThreadRecorder {
         appendEnter(frame)
     }
 
-    /// Something inside these frames is kept: write their enters, outermost first.
-    func writeHeldBack(upTo frame: Frame) {
+    /// Takes back the enter of a frame that ends now, if the time filter does not keep it: as the trampolines do (TAKE_BACK). False: its end
+    /// must be written.
+    func takeBack(_ frame: Frame, _ now: UInt64) -> Bool {
+        if now &- frame.pointee.enter_ticks >= position.pointee.minimum_ticks { return false }
+        guard let end = frame.written, frame.pointee.owner == nil || frame.pointee.owner == context else { return false }
+        (end - 1).pointee = 0
+        if position.pointee.cursor == end { position.pointee.cursor = end - Int(frame.pointee.words / 8) }
+        position.pointee.chunk.pointee.filtered_by_time &+= 1
+        return true
+    }
+
+    /// What is written now lies within the open calls: they are kept, however short they are.
+    func keepOpenFrames() {
         if !Limits.hasTimeFilter { return }
-        var count = 0
-        var held = frame
-        while held != base && !held.isWritten {
-            count &+= 1
-            held = held.pointee.below
+        var frame = top
+        while frame != base && !frame.isElsewhere {
+            if frame.written != nil && !frame.isClosing { frame.setElsewhere() }
+            frame = frame.pointee.below
         }
-        while count > 0 {
-            held = frame
-            for _ in 1..<count { held = held.pointee.below }
-            if held.isUnwritten { appendEnter(held) }
-            count &-= 1
-        }
+        if isAlternateOpen { forEachAlternate { if $0.written != nil && !$0.isClosing { $0.setElsewhere() } } }
     }
 
     /// `isKept`: also under a time filter, with the calls that it was made in.
     @inline(never) func writeInstant(_ function: UInt32, from site: UInt64 = 0, of object: UInt64 = 0, isKept: Bool = false) {
-        if isKept { writeHeldBack(upTo: top) }
+        if isKept { keepOpenFrames() }
         guard reserveWords(4) else { return TraceOutput.drop() }
         if Limits.hasTimeFilter && !isKept {
             position.pointee.chunk.pointee.filtered_by_time &+= 1
@@ -285,12 +292,21 @@ struct ThreadRecorder {
     }
     @inline(never) func writeUnwound(_ frame: Frame, _ now: UInt64) {
         ensureSlack()
+        if takeBack(frame, now) { return }
         let after = time(now, within: Event.timeReach)
         append(.control(.resume, frame.pointee.enter_ticks))
         append(.unwound(1, after: after))
     }
     private func writeUnwound(_ count: UInt32, _ now: UInt64) {
         if count > 0 { append(.unwound(count, after: time(now, within: Event.timeReach))) }
+    }
+
+    /// A frame has returned on another thread, in whose events its end is.
+    func writeDeparted(_ frame: Frame) {
+        ensureSlack()
+        let after = time(max(frame.pointee.departed, position.pointee.base), within: Event.timeReach)
+        append(.control(.resume, frame.pointee.enter_ticks))
+        append(.unwound(0, after: after))
     }
 
     /// No return finds its frame any more, and none reads the clock. In the file they stay open.
@@ -373,7 +389,7 @@ struct ThreadRecorder {
         ensureSlack()
         while top != alive {
             let frame = top
-            if isOpenInFile(frame) {
+            if isOpenInFile(frame) && !takeBack(frame, now) {
                 if isAlternateOpen {
                     writeUnwound(frame, now)
                 } else {

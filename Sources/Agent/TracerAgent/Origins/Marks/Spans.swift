@@ -30,7 +30,7 @@ extension ThreadRecorder {
 
     func beginSpan(_ id: UInt32) {
         if context.pointee.span_count == context.pointee.span_capacity && !growSpans() { return TraceOutput.drop() }
-        writeHeldBack(upTo: top)
+        keepOpenFrames()
         let now = writeSpanEnter(id)
         if now == 0 { return TraceOutput.drop() }
         spans![Int(context.pointee.span_count)] = trace_open_frame(enter_ticks: now, function: id, flags: 0)

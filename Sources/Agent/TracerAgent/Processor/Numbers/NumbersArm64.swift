@@ -11,7 +11,7 @@ enum SystemCall {
         getrusage = 165
     static let rt_sigaction = 134, rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137, futex = 98
     static let geteuid = 175, newfstatat = 79, mkdirat = 34, renameat = 38, fchmod = 52
-    static let clone = 220, clone3 = 435, exit_group = 94, sched_setattr = 274
+    static let clone = 220, clone3 = 435, exit_group = 94, sched_setattr = 274, process_vm_readv = 270
     static let fork = clone, vfork = clone // no others
 
     /// setuid, setgid, setreuid, setregid, setgroups, setresuid, setresgid, setfsuid, setfsgid, capset, pivot_root, chroot,
@@ -50,6 +50,13 @@ enum Architecture {
     static let threadControlBlock: Int64 = -2048, mostAboveThread: UInt64 = 16 << 20
     /// A pthread_t lies so far below the thread pointer at most.
     static let mostBelowThread: UInt64 = 4096
+
+    /// Word of a jmp_buf that holds the stack pointer: JB_SP (sysdeps/aarch64/jmpbuf-offsets.h).
+    static let jumpStackPointer = 13
+    /// Its offset in a ucontext_t: uc_mcontext.sp (sysdeps/unix/sysv/linux/aarch64/sys/ucontext.h).
+    static let contextStackPointer: UInt64 = 176 &+ 32 &* 8
+    /// glibc has the pointer guard in the loader: __pointer_chk_guard.
+    static let guardIsInLoader = true
 
     static let noFollow = 0o100000 // O_NOFOLLOW
     /// Fields from the words of struct stat: include/uapi/asm-generic/stat.h.

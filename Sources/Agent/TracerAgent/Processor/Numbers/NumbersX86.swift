@@ -12,7 +12,7 @@ enum SystemCall {
     static let rt_sigaction = 13, rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128, futex = 202
     static let geteuid = 107, newfstatat = 262, mkdirat = 258, renameat = 264, fchmod = 91
     static let clone = 56, vfork = 58, clone3 = 435
-    static let fork = 57, exit_group = 231, sched_setattr = 314
+    static let fork = 57, exit_group = 231, sched_setattr = 314, process_vm_readv = 310
 
     /// setuid, setgid, setreuid, setregid, setgroups, setresuid, setresgid, setfsuid, setfsgid, capset, pivot_root, chroot,
     /// unshare, setns, landlock_restrict_self.
@@ -48,6 +48,13 @@ enum Architecture {
     static let threadControlBlock: Int64 = 16, mostAboveThread: UInt64 = 65536
     /// A pthread_t lies so far below the thread pointer at most.
     static let mostBelowThread: UInt64 = 0
+
+    /// Word of a jmp_buf that holds the stack pointer: JB_RSP (sysdeps/x86_64/jmpbuf-offsets.h).
+    static let jumpStackPointer = 6
+    /// Its offset in a ucontext_t: uc_mcontext.gregs[REG_RSP] (sysdeps/unix/sysv/linux/x86/sys/ucontext.h).
+    static let contextStackPointer: UInt64 = 40 &+ 15 &* 8
+    /// glibc has the pointer guard in the thread control block.
+    static let guardIsInLoader = false
 
     static let noFollow = 0o400000 // O_NOFOLLOW
     /// Fields from the words of struct stat: arch/x86/include/uapi/asm/stat.h.
