@@ -68,6 +68,7 @@
 #define CHANGING_ACTION 1 /* the program is changing SIGBUS's action */
 #define CHANGING_SHARED 2 /* a child may run in this memory */
 #define CHANGING_DEPARTED 4 /* a frame of this thread has returned on another one */
+#define CHANGING_COUNTED 8 /* calls on other stacks are counted against a depth limit */
 #define CONTEXT_PATIENCE 328
 #define CONTEXT_SHARING 332
 #define SHARING_SUSPENDED 1 /* a child may run in this memory and with this context while its parent, the context's thread, waits */
@@ -280,7 +281,7 @@ struct thread_context {
     struct throwing_call throws[THROWS]; // the latest calls that threw while frames on other stacks were open …
     uint64_t throw_count;              // … and how many there have been: the next one is at this number modulo THROWS
     uint64_t caught;                   // exception that was caught last
-    uint64_t look_at;                  // so many open frames on other stacks are looked through for those that were left
+    uint64_t look_at;                  // number of open frames on other stacks at which those that were left are looked for
 };
 
 /// Address range of the labels, from the first one to the end of the last block.

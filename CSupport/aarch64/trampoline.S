@@ -317,13 +317,20 @@
     b.hs \exit
     COMPLETE_CALL x11, x10, x30
 .endm
-// Takes back the enter of a call that the filter does not keep, and the words themselves if they are the last ones: in one step, since
-// a handler may have added others. x11 = event, x10 = duration, x17 = position. `exit`: the enter is in an earlier chunk.
+// Takes back the enter of a call that the filter does not keep: its words are cleared, since one that is reserved and not written must be 0;
+// and given up if they are the last ones, in one step, since a handler may have added others. x11 = event, x10 = duration, x17 = position. `exit`: the enter is in an earlier chunk.
 .macro TAKE_BACK lse, exit, done
     cmp x11, #FRAME_UNWRITTEN
     b.ls \exit
-    stur xzr, [x11, #-8]
     ldr w30, [x9, #FRAME_WORDS]
+    stur xzr, [x11, #-8]
+    cmp w30, #8
+    b.eq .Lcleared\@
+    stur xzr, [x11, #-16]
+    cmp w30, #16
+    b.eq .Lcleared\@
+    stur xzr, [x11, #-24]
+.Lcleared\@:
     sub x30, x11, x30
     .if \lse
     mov x10, x11

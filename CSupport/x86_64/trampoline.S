@@ -297,13 +297,20 @@
     jae \exit
     COMPLETE_CALL %rdx, %rax
 .endm
-// Takes back the enter of a call that the filter does not keep, and the words themselves if they are the last ones: in one step, since
-// a handler may have added others. rdx = event, rax = duration, r11 = position. `exit`: the enter is in an earlier chunk.
+// Takes back the enter of a call that the filter does not keep: its words are cleared, since one that is reserved and not written must be 0;
+// and given up if they are the last ones, in one step, since a handler may have added others. rdx = event, rax = duration, r11 = position. `exit`: the enter is in an earlier chunk.
 .macro TAKE_BACK exit, done
     cmpq $FRAME_UNWRITTEN, %rdx
     jbe \exit
-    movq $0, -8(%rdx)
     movl FRAME_WORDS(%rcx), %eax
+    movq $0, -8(%rdx)
+    cmpl $8, %eax
+    je .Lcleared\@
+    movq $0, -16(%rdx)
+    cmpl $16, %eax
+    je .Lcleared\@
+    movq $0, -24(%rdx)
+.Lcleared\@:
     negq %rax
     addq %rdx, %rax
     xchgq %rax, %rdx

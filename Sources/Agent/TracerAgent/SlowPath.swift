@@ -184,7 +184,7 @@ private func inspect(
     switch policy {
     case .dlopen: Loads.asked(recorder, spills)
     case .threadName: ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
-    case .catching: recorder.caught(spills.firstArgument, at: spills.stackPointer)
+    case .catching: recorder.caught(spills.firstArgument, at: spills.stackPointer, returningTo: spills.returnAddress)
     case .makeContext: recorder.inspectContext(spills.firstArgument)
     case .output, .notify, .notifyOfPid, .ready: Ready.inspect(hook, policy, spills, recorder)
     default: break

@@ -14,7 +14,7 @@ void left_throw(int value) { throw value; }
 int left_around(void (*body)(void)) { body(); OPAQUE(); return 1; }
 int left_after(int value) { OPAQUE(); return value + 1; }
 void left_jump(jmp_buf *to) { longjmp(*to, 1); }
-void left_switch(ucontext_t *to) { setcontext(to); }
+void left_switch(ucontext_t *to) { setcontext(to); OPAQUE(); }
 #else
 namespace {
 enum { STACK = 131072 };

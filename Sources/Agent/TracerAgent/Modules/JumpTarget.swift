@@ -1,4 +1,4 @@
-// Where longjmp and setcontext go on: the stack pointer that the program has stored.
+// The stack pointer with which longjmp and setcontext go on, as the program has stored it.
 import CSupport
 
 enum JumpTarget {

@@ -5,7 +5,7 @@ enum ProcessMaps {
     /// struct procmap_query (linux/fs.h, Linux 6.11): its size, flags, address; start and end of the mapping there; what else is of it.
     private typealias Query = InlineArray<13, UInt64>
     private static let query = 0xc068_6611 // PROCMAP_QUERY
-    /// Where the kernel has no such call, all mappings are read, so many times.
+    /// Number of times that all mappings may still be read, where the kernel has no such call.
     nonisolated(unsafe) private static var readingsLeft = 256
 
     /// Returns the mapping that holds the address. nil: none, or it cannot be known.

@@ -23,7 +23,8 @@ extension ThreadRecorder {
     }
     /// The fast path again, if nothing speaks against it.
     func restoreLow() {
-        let isFast = tracer_process_page().pointee.enabled != 0 && !isInAlternateMode && context.pointee.is_changing == 0
+        let isFast = tracer_process_page().pointee.enabled != 0 && !isInAlternateMode
+            && context.pointee.is_changing & ~UInt32(CHANGING_COUNTED) == 0
         state.pointee.low = isFast ? context.pointee.stack_low : .max
     }
 
@@ -35,8 +36,9 @@ extension ThreadRecorder {
     func updateChanging() {
         context.pointee.is_changing &= UInt32(CHANGING_ACTION | CHANGING_DEPARTED)
         if context.pointee.sharing != 0 { context.pointee.is_changing |= UInt32(CHANGING_SHARED) }
+        if Limits.maximumDepth != 0 { context.pointee.is_changing |= UInt32(CHANGING_COUNTED) }
         // Calls that need no record ask the top whether there is one above.
-        alternateMode.pointee.above = context.pointee.is_changing != 0 || Limits.maximumDepth != 0 ? nil : base
+        alternateMode.pointee.above = context.pointee.is_changing != 0 ? nil : base
     }
 
     // MARK: - Begin and end of a frame

@@ -42,11 +42,11 @@ extension ThreadRecorder {
                     || ($0.isFilling && !isOpenInFile($0))
             }
         } else if ThreadRecorder.chainsFrames {
-            endLeft(by: stackPointer, isTailCall: isTailCall)
+            endLeft(by: stackPointer, returningTo: isTailCall ? nil : spills.returnAddress)
         }
         if !isOwn, !isTailCall, let old = openFrame(at: stackPointer, label) {
             // Two calls from one call site at one stack pointer: the older one is dead, unless stacks are copied.
-            endLeft(by: stackPointer, isTailCall: false)
+            endLeft(by: stackPointer, returningTo: spills.returnAddress)
             if context.pointee.copies_stack == 0 {
                 writeUnwound(old, Clock.ticks())
                 closeAlternate(old)
@@ -82,9 +82,12 @@ extension ThreadRecorder {
     /// mov x30, x15`) has no slot. Then what it calls returns into that function. After a jump out of it, by longjmp or an
     /// exception, calls return into its caller: which is the same function when it calls itself, but then it has a slot.
     private static func mayShare(_ frame: Frame, _ label: UInt64) -> Bool {
-        if !Architecture.returnsInRegister || frame.isFilling || frame.label == label { return false }
-        func isInside(_ label: UInt64) -> Bool { tracer_function_contains(frame.function, ReturnLabels.returnAddress(label)) }
-        return isInside(label) && !isInside(frame.label)
+        frame.label != label && mayShare(frame, returningTo: ReturnLabels.returnAddress(label))
+    }
+    static func mayShare(_ frame: Frame, returningTo address: UInt64) -> Bool {
+        if !Architecture.returnsInRegister || frame.isFilling { return false }
+        return tracer_function_contains(frame.function, address)
+            && !tracer_function_contains(frame.function, ReturnLabels.returnAddress(frame.label))
     }
 
     /// An endless row of tail calls: each ends the one before, in its record.

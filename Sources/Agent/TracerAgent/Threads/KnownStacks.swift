@@ -14,8 +14,8 @@ enum KnownStacks {
 
         func contains(_ address: UInt64) -> Bool { address &- low < high &- low }
     }
-    /// A stack of 2^n bytes or more, and less than twice as many, is in the chains of the aligned blocks of 2^n bytes that it touches: three
-    /// at most. So an address is looked for once for each n that there is.
+    /// A stack of 2^n bytes or more, and less than twice as many, is found by the aligned blocks of 2^n bytes that it touches: three at
+    /// most. So an address is looked for once for each n that there is.
     private struct Block: BitwiseCopyable {
         var key: UInt64 = 0 // 0: free
         var stack: UInt32 = 0

@@ -15,8 +15,17 @@ extension ThreadRecorder {
     private static let mostSteps: UInt64 = 4096
 
     /// Ends the open frames of this thread whose stack pointers are in the range, which is on one stack, innermost first.
-    private func endLeft(_ range: Range<UInt64>, _ now: UInt64) {
-        forEachOpen(in: range) { end($0, now) }
+    private func endLeft(_ range: Range<UInt64>, _ now: UInt64) { forEachOpen(in: range) { end($0, now) } }
+
+    /// The same of those from `low` up to a call at `stackPointer`, which returns to `address`. Another frame at that stack pointer was
+    /// left, too, unless it has no slot of its own there.
+    private func endLeft(from low: UInt64, by stackPointer: UInt64, returningTo address: UInt64) {
+        if !mayLook { return }
+        let now = Clock.ticks()
+        endLeft(low..<stackPointer, now)
+        forEachOpen(in: stackPointer..<stackPointer &+ 1) {
+            if !ThreadRecorder.mayShare($0, returningTo: address) { end($0, now) }
+        }
     }
     @inline(never) private func end(_ frame: Frame, _ now: UInt64) {
         writeUnwound(frame, now)
@@ -54,10 +63,12 @@ extension ThreadRecorder {
     }
 
     /// __cxa_begin_catch is called: the exception has left everything down to the call that raised it.
-    func caught(_ exception: UInt64, at stackPointer: UInt64) {
+    func caught(_ exception: UInt64, at stackPointer: UInt64, returningTo address: UInt64) {
         context.pointee.caught = exception
         if !mayLook || isOwnStack(stackPointer) { return }
-        if let stack = KnownStacks.bounds(of: stackPointer) { return endLeft(stack.lowerBound..<stackPointer, Clock.ticks()) }
+        if let stack = KnownStacks.bounds(of: stackPointer) {
+            return endLeft(from: stack.lowerBound, by: stackPointer, returningTo: address)
+        }
         guard let first = raising(exception, below: stackPointer) else { return }
         let range = first.pointee.stack_pointer..<stackPointer
         // Nothing was called there after it, but for destructors, which have returned.
@@ -65,7 +76,7 @@ extension ThreadRecorder {
         forEachOpen(in: range) {
             if $0.pointee.enter_ticks > first.pointee.enter_ticks && !isThrowing($0) { isWhole = false }
         }
-        if isWhole { endLeft(range, Clock.ticks()) }
+        if isWhole { endLeft(from: range.lowerBound, by: stackPointer, returningTo: address) }
     }
     /// The call that has raised this exception: the latest.
     private func raising(_ exception: UInt64, below stackPointer: UInt64) -> Frame? {
@@ -109,11 +120,13 @@ extension ThreadRecorder {
 
     // MARK: - Calls
 
-    /// A call is made at `stackPointer`, on another stack. `isTailCall`: by the frame at the same stack pointer.
-    func endLeft(by stackPointer: UInt64, isTailCall: Bool) {
+    /// A call is made at `stackPointer`, on another stack. `address`: it returns there; nil: a tail call, by the frame at the same stack
+    /// pointer.
+    func endLeft(by stackPointer: UInt64, returningTo address: UInt64?) {
         if !mayLook { return }
-        if ThreadRecorder.chainsFrames { return endChained(below: stackPointer, isTailCall: isTailCall) }
-        if let stack = KnownStacks.bounds(of: stackPointer) { endLeft(stack.lowerBound..<stackPointer, Clock.ticks()) }
+        if ThreadRecorder.chainsFrames { return endChained(by: stackPointer, returningTo: address) }
+        guard let address, let stack = KnownStacks.bounds(of: stackPointer) else { return }
+        endLeft(from: stack.lowerBound, by: stackPointer, returningTo: address)
     }
 
     /// makecontext: another function begins on this stack, and nothing of what was there returns. Innermost frames alone are no sign of
@@ -162,7 +175,7 @@ extension ThreadRecorder {
             level = (frame?.pointee.level ?? 0) &+ 1
         }
         if level > 0 { return level }
-        // Of such a stack the mapping is known at least, which counts together what may be on several.
+        // The mapping stands in for the stack: it may hold several, whose frames then count together.
         if let mapping = ProcessMaps.mapping(around: stackPointer) {
             KnownStacks.add(mapping.lowerBound, mapping.upperBound, isMapping: true)
         }
@@ -193,20 +206,21 @@ extension ThreadRecorder {
             }
         }
     }
-    private func endChained(below stackPointer: UInt64, isTailCall: Bool) {
+    private func endChained(by stackPointer: UInt64, returningTo address: UInt64?) {
         var now: UInt64 = 0
         while true {
             var dead: Frame?
             KnownStacks.with(stackPointer) { stack in
                 guard !stack.pointee.isMapping, let frame = stack.pointee.innermost else { return }
-                // Two may be at one stack pointer where one of them has no slot (mayShare).
-                let mayBeAlive = isTailCall || Architecture.returnsInRegister
-                if frame.pointee.stack_pointer > stackPointer || frame.pointee.stack_pointer == stackPointer && mayBeAlive { return }
+                if frame.pointee.stack_pointer > stackPointer { return }
+                if frame.pointee.stack_pointer == stackPointer {
+                    guard let address, !ThreadRecorder.mayShare(frame, returningTo: address) else { return }
+                }
                 dead = frame
                 stack.pointee.innermost = frame.pointee.below
             }
             guard let frame = dead else { return }
-            // Of another thread, on which the coroutine ran before: that one's records are its own.
+            // Another thread's frame, on which the coroutine ran before: its record is that thread's.
             if frame.pointee.owner != context || !frame.isInUse || frame.isFilling || frame.isClosing { continue }
             if now == 0 { now = Clock.ticks() }
             end(frame, now)

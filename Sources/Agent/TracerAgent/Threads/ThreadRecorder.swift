@@ -241,8 +241,13 @@ struct ThreadRecorder {
     func takeBack(_ frame: Frame, _ now: UInt64) -> Bool {
         if now &- frame.pointee.enter_ticks >= position.pointee.minimum_ticks { return false }
         guard let end = frame.written, frame.pointee.owner == nil || frame.pointee.owner == context else { return false }
-        (end - 1).pointee = 0
-        if position.pointee.cursor == end { position.pointee.cursor = end - Int(frame.pointee.words / 8) }
+        let first = end - Int(frame.pointee.words / 8)
+        var word = first
+        while word < end {
+            word.pointee = 0
+            word += 1
+        }
+        if position.pointee.cursor == end { position.pointee.cursor = first }
         position.pointee.chunk.pointee.filtered_by_time &+= 1
         return true
     }

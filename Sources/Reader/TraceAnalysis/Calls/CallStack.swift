@@ -448,6 +448,16 @@ extension CallStack where Sink: ~Copyable {
 }
 
 extension CallStack where Sink: StreamSink & ~Copyable {
+    /// The frames go on in another part of the thread.
+    mutating func carry(until time: UInt64) {
+        guard isInside else { return }
+        for index in 0..<frames.count {
+            var frame = frames[index]
+            frame.enter = max(frame.enter, since)
+            sink.carried(frame, until: time, parent: index == 0 ? .nobody : frames[index - 1])
+        }
+    }
+
     mutating func add(_ other: borrowing CallStack<Sink>) {
         sink.add(other.sink)
         completes &+= other.completes

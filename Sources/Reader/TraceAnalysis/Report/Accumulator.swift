@@ -195,5 +195,5 @@ extension Accumulator: CallSink {
 }
 
 extension Accumulator: StreamSink {
-    mutating func begin(thread: UInt32) { coverage.begin(thread: thread) }
+    mutating func begin(thread: UInt32, at ticks: UInt64) { coverage.begin(thread: thread) }
 }

@@ -138,7 +138,7 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     // MARK: - Parts of a trace
 
-    mutating func begin(thread: UInt32) {
+    mutating func begin(thread: UInt32, at ticks: UInt64) {
         for number in 0..<open.count { open[number] = 0 }
         ended = [:]
     }

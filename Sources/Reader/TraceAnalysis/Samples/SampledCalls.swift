@@ -63,7 +63,7 @@ private struct SampledCallSink: StreamSink, ~Copyable {
         callsOfSample = Array(repeating: [], count: count)
     }
 
-    mutating func begin(thread: UInt32) {
+    mutating func begin(thread: UInt32, at ticks: UInt64) {
         moments = ofThread.of(thread)
         next = 0
     }

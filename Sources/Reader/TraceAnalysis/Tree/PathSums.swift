@@ -71,6 +71,8 @@ struct PathSums: ~Copyable {
     /// Its row. 0: no file was brought.
     let loading: UInt32
     private var thread: UInt32 = 0
+    /// When the part of the thread began that is being read.
+    private var partBegin: UInt64 = 0
 
     /// Calls did not nest: the total of a path is its own time and what lies below it, since a call may have gone on below another path.
     private(set) var isInterleaved = false
@@ -236,9 +238,12 @@ struct PathSums: ~Copyable {
 
     // MARK: times
 
-    @inline(__always) private mutating func time(_ duration: UInt64, _ node: UInt32, below parent: UInt32, isWithin: Bool, isWhole: Bool) {
-        nodes[Int(node)].selfTime &+= Int64(truncatingIfNeeded: duration)
-        nodes[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: duration)
+    /// - Parameter here: the part of the duration that lies in the part of the thread that is being read
+    @inline(__always) private mutating func time(
+        _ duration: UInt64, here: UInt64, _ node: UInt32, below parent: UInt32, isWithin: Bool, isWhole: Bool
+    ) {
+        nodes[Int(node)].selfTime &+= Int64(truncatingIfNeeded: here)
+        nodes[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: here)
         if _fastPath(!isWithin) { nodes[Int(node)].total &+= duration }
         guard isWhole else { return }
         nodes[Int(node)].timed &+= 1
@@ -267,9 +272,23 @@ extension PathSums: CallSink {
         if _slowPath(isFull) { shorten() }
         let below = path(parent), node = child(below, frame.row == loading ? loadingRow(frame.enter) : frame.row)
         frame.tag = generation &<< 32 | UInt64(_fastPath(node != below) ? node : node | Self.isWithin)
-        guard isCall else { return }
+        guard isCall else {
+            frame.flags |= Self.isInherited
+            return
+        }
         calls &+= 1
         nodes[Int(node)].calls &+= 1
+    }
+
+    /// Flag of a frame that was open when this part of the thread began. Its path here need not be the one that it had before, if calls do
+    /// not nest. So what it did before is added up there.
+    private static var isInherited: UInt32 { 1 }
+    @inline(__always) private func begin(_ frame: Frame) -> UInt64 {
+        _fastPath(frame.flags & Self.isInherited == 0) ? frame.enter : max(frame.enter, partBegin)
+    }
+
+    mutating func carried(_ frame: Frame, until time: UInt64, parent: Frame) {
+        moveSelf(max(time, begin(frame)) &- begin(frame), from: path(parent), to: path(frame))
     }
 
     @inline(__always) mutating func closed(
@@ -278,12 +297,10 @@ extension PathSums: CallSink {
     ) {
         let number = number(frame), node = number & ~Self.isWithin
         coverage.add(frame.enter, time, depth: depth)
-        if _slowPath(ending == .elsewhere) {
-            isInterleaved = true
-            return moveSelf(max(time, frame.enter) &- frame.enter, from: path(parent), to: node)
-        }
+        if _slowPath(ending == .elsewhere) { isInterleaved = true }
         self.time(
-            time > frame.enter ? time &- frame.enter : 0, node, below: path(parent), isWithin: number != node,
+            time > frame.enter ? time &- frame.enter : 0, here: max(time, begin(frame)) &- begin(frame), node, below: path(parent),
+            isWithin: number != node,
             isWhole: ending != .lost && ending != .part)
         switch ending {
         case .returned: break
@@ -305,19 +322,17 @@ extension PathSums: CallSink {
         nodes[Int(node)].calls &+= 1
         if _slowPath(isEntryOnly[Int(row)]) { return }
         coverage.add(start, end, depth: depth)
-        time(end &- start, node, below: below, isWithin: node == below, isWhole: true)
+        time(end &- start, here: end &- start, node, below: below, isWithin: node == below, isWhole: true)
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migratedCalls.insert(row, enter: start, end: end)
         let node = child(root, row)
-        nodes[Int(node)].migrated &+= 1
-        time(end &- start, node, below: node, isWithin: false, isWhole: true)
-        isInterleaved = true
+        nodes[Int(node)].migrated &+= 1 // its length is in the path where it began
     }
 
     mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {
-        moveSelf(overlap.length, from: path(frame), to: path(parent))
+        moveSelf(min(overlap.length, overlap.end &- min(begin(frame), overlap.end)), from: path(frame), to: path(parent))
         coverage.remove(overlap, depth: depth)
         isInterleaved = true
     }
@@ -331,7 +346,8 @@ extension PathSums: CallSink {
 }
 
 extension PathSums: StreamSink {
-    mutating func begin(thread: UInt32) {
+    mutating func begin(thread: UInt32, at ticks: UInt64) {
+        partBegin = ticks
         root = rootNode(thread)
         self.thread = thread
         coverage.begin(thread: thread)

@@ -127,7 +127,7 @@ struct OpenCalls: StreamSink, ~Copyable {
         latest = OpenCall()
     }
 
-    mutating func begin(thread: UInt32) {
+    mutating func begin(thread: UInt32, at ticks: UInt64) {
         leave()
         self.thread = thread
         wanted = moments[thread] ?? []
