@@ -182,14 +182,16 @@ struct frame_record {
     uint32_t use;       // USE_…, 0 free
     uint32_t on_signal_stack;
     struct frame_record *older; // next free record; in an open one, the next in the list of its stack pointer
-    struct frame_record *next_ended; // next record whose frame returned elsewhere
+    union {
+        struct frame_record *next_ended; // next record whose frame returned elsewhere
+        uint64_t settled_ticks; // enter_ticks of a frame on the thread's own stack when `settled` was counted (ThreadChunk.swift)
+    };
     struct thread_context *owner; // the owner, for good. NULL: it is one of the thread's own stack
     uint32_t level; // 0 under the outermost frame
     uint32_t words; // bytes of the words of its enter, which a time filter may take back; without one, only where the slow path wrote them
-    union {
-        uint64_t reserved[2];
-        uint64_t departed; // when it returned on another thread than its owner; 0: its owner need not know. Only once it has ended
-    };
+    uint64_t departed; // when it returned on another thread than its owner; 0: its owner need not know. Only once it has ended
+    uint32_t settled;  // how many frames on the thread's own stack up to this one have their enter in an earlier chunk
+    uint32_t unused;
     uint64_t argument; // the word that says the call's object, 0 none; of a function with one, and meaningful until its enter is written
 };
 

@@ -11,8 +11,7 @@ enum Ring {
     nonisolated(unsafe) private static var queued = 0
     nonisolated(unsafe) private static var lock = Lock()
 
-    /// A sixteenth of the limit: what a ring loses at its older end is at most that much.
-    static var chunkBytes: Int { max(ChunkSize.first, min(ChunkSize.largest, Int(Limits.fileBytes / 16))) & ~(Memory.pageBytes &- 1) }
+    static var chunkBytes: Int { ChunkSize.ofRing(Limits.fileBytes) }
 
     static func reset() {
         lock = Lock()

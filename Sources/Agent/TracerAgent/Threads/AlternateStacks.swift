@@ -349,6 +349,14 @@ extension ThreadRecorder {
             frame.setElsewhere()
         }
     }
+    func moveAlternateEvents(_ distance: Int, from start: Int, _ byteCount: Int) {
+        if !isAlternateOpen { return }
+        if knowsYoung {
+            forEachYoung { $0.moveEvent(distance, from: start, byteCount) }
+        } else {
+            forEachAlternate { $0.moveEvent(distance, from: start, byteCount) }
+        }
+    }
     func settleAlternate() {
         if isAlternateOpen { forEachAlternate { settle($0) } }
     }

@@ -19,6 +19,11 @@ extension UnsafeMutablePointer<frame_record> {
             ? UnsafeMutablePointer<UInt64>(bitPattern: eventBits & ~UInt(FRAME_CLOSING)) : nil
     }
     func setElsewhere() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_ELSEWHERE)) }
+    /// Its enter is in a chunk that has moved.
+    func moveEvent(_ distance: Int, from start: Int, _ byteCount: Int) {
+        if eventBits &- UInt(bitPattern: start) > UInt(bitPattern: byteCount) { return }
+        pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: eventBits &+ UInt(bitPattern: distance))
+    }
     func setUnwritten() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_UNWRITTEN)) }
     /// True if the frame is open; only for a frame on another stack.
     var isInUse: Bool { pointee.use != 0 && pointee.use != UInt32(USE_ENDED) }

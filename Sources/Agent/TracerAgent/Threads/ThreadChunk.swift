@@ -1,30 +1,36 @@
 // The chunk to which a thread writes its events. It is mapped from the file, so that nothing is lost when the process is killed.
 // Growing a mapped file costs a page fault every 512 events; so a chunk that is full is copied to the end of the file with one write (a
 // third of the cost), cleared, and written again: it stays mapped and in the cache. Young threads, which may never fill one, begin with
-// a small chunk that simply stays where it is.
+// a small chunk that simply stays where it is; in a ring, whose chunks are overwritten by age, it is moved into the larger one.
+//
+// A chunk's size depends on nothing that the program does: the open frames that it stores take at most a quarter of it, and those of
+// a deeper stack are left out, outermost first. What a chunk costs must not depend on the depth either, or a deep recursion would cost
+// its square: only the frames that are new since the last chunk are looked at (`countOwn`).
 import CSupport
 import CTraceLayout
 
 extension ThreadRecorder {
-    private static let mostStoredFrames = 4096
+    private static var frameBytes: Int { MemoryLayout<trace_open_frame>.size &+ (Trampolines.recordsSites ? 8 : 0) }
+    private static var mostStoredFrames: Int { ChunkSize.largest / 4 / frameBytes }
 
     /// The chunk is closed and a new one is open. False: recording has stopped.
     func openChunk() -> Bool {
         if !TraceOutput.isWritable { return false }
         let isPending = isWritePending
-        if isPending { settleFrames() }
-        let (frames, young) = countFrames(), stored = min(frames, ThreadRecorder.mostStoredFrames)
+        if isPending { settleFrames() } else if growChunk() { return true }
+        let own = countOwn(), frames = own &+ countAlternate() &+ Int(context.pointee.span_count)
+        let stored = min(frames, ThreadRecorder.mostStoredFrames)
         guard let address = nextChunkAddress(holding: stored, isPending) else { return false }
         if context.pointee.has_gap != 0 { // for the reader it is a chunk that is missing: what is open now the new one says
             context.pointee.sequence &+= 1
             context.pointee.has_gap = 0
         }
-        markElsewhere(young)
+        markElsewhere(own)
         let header = address.assumingMemoryBound(to: trace_chunk_header.self)
         header.pointee.kind = UInt16(TRACE_CHUNK_EVENTS)
         header.pointee.flags = (stored < frames ? UInt16(TRACE_CHUNK_FRAMES_CUT) : 0) | (isPending ? UInt16(TRACE_CHUNK_UNSETTLED) : 0)
         header.pointee.byte_count = UInt32(context.pointee.chunk_bytes)
-        let body = ChunkSize.headerBytes &+ stored &* (MemoryLayout<trace_open_frame>.size &+ (Trampolines.recordsSites ? 8 : 0))
+        let body = ChunkSize.headerBytes &+ stored &* ThreadRecorder.frameBytes
         header.pointee.body_offset = UInt32(body)
         header.pointee.thread = context.pointee.index
         header.pointee.tid = context.pointee.tid
@@ -59,12 +65,10 @@ extension ThreadRecorder {
 
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
     private func nextChunkAddress(holding frames: Int, _ isPending: Bool) -> UnsafeMutableRawPointer? {
-        let needed = frames &* 64 &+ ChunkSize.first / 2
         if let old = context.pointee.chunk {
             let bytes = Int(context.pointee.chunk_bytes)
             // A word may be reserved in it by a trampoline that a signal interrupted: then it is left as it is.
-            let isSteady = bytes >= (Limits.isRing ? Ring.chunkBytes : ChunkSize.largest) && bytes >= needed
-            if isSteady && !isPending {
+            if bytes >= ChunkSize.largest && !isPending {
                 guard copyOut(old) else { return nil }
                 lookAtChunk()
                 TraceSpace.clearChunk(old, bytes)
@@ -72,11 +76,8 @@ extension ThreadRecorder {
                 return old
             }
         }
-        var bytes =
-            context.pointee.chunk == nil && !Limits.isRing
-            ? ChunkSize.first
-            : ChunkSize.next(after: Int(context.pointee.chunk_bytes))
-        while bytes < needed { bytes = bytes &* 2 }
+        var bytes = context.pointee.chunk == nil ? ChunkSize.first : ChunkSize.next(after: Int(context.pointee.chunk_bytes))
+        while bytes < frames &* 4 &* ThreadRecorder.frameBytes && bytes < ChunkSize.largest { bytes = ChunkSize.next(after: bytes) }
         if TraceSpace.wouldExceedLimit(bytes) && !Limits.isRing {
             TraceOutput.stop(TRACE_STOP_LIMIT, 0)
             return nil
@@ -100,15 +101,55 @@ extension ThreadRecorder {
     }
 
     private func mapChunk(_ bytes: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
-        if bytes == ChunkSize.first && !Limits.isRing, let chunk = FirstChunks.take(threads: ThreadContexts.count) { return chunk }
+        if bytes == ChunkSize.first,
+            let chunk = FirstChunks.take(threads: ThreadContexts.count, isOfFirst: context.pointee.index == 0)
+        {
+            return chunk
+        }
         let offset = Ring.take(bytes)
         if let chunk = TraceSpace.map(bytes, over: offset) { return chunk }
         if let offset { Ring.giveBack(offset) }
         return nil
     }
-    /// It is mapped no longer than others that were mapped with it.
-    static func leaveChunk(_ chunk: UnsafeMutableRawPointer, _ bytes: Int) {
-        if bytes != ChunkSize.first || !FirstChunks.leave(chunk) { TraceSpace.unmap(chunk, bytes) }
+    /// It is mapped no longer than others that were mapped with it. `isEmpty`: it has been cleared.
+    static func leaveChunk(_ chunk: UnsafeMutableRawPointer, _ bytes: Int, isEmpty: Bool = false) {
+        if bytes != ChunkSize.first || !FirstChunks.leave(chunk, isEmpty: isEmpty) { TraceSpace.unmap(chunk, bytes) }
+    }
+
+    /// In a ring, a thread's first chunk becomes the beginning of a larger one: left alone among larger ones that are overwritten, it
+    /// would be a chunk before a gap. False: it is none, or there is no larger one to be had. Precondition: no write is pending.
+    private func growChunk() -> Bool {
+        let oldBytes = Int(context.pointee.chunk_bytes), bytes = ChunkSize.largest
+        guard Limits.isRing, context.pointee.has_gap == 0, let old = context.pointee.chunk, oldBytes < bytes,
+            let (new, offset) = mapChunk(bytes)
+        else { return false }
+        let headerBytes = ChunkSize.headerBytes, used = Int(ThreadRecorder.usedBytes(old, until: position.pointee.cursor, context))
+        var head = old.assumingMemoryBound(to: trace_chunk_header.self).pointee
+        head.magic = 0
+        head.byte_count = UInt32(bytes)
+        new.copyMemory(from: &head, byteCount: headerBytes)
+        (new + headerBytes).copyMemory(from: old + headerBytes, byteCount: used &- headerBytes)
+        moveEvents(bits(new) &- bits(old), from: bits(old), oldBytes)
+        // A reader takes the closed one of two chunks with one sequence number.
+        ThreadRecorder.closeChunk(of: context)
+        let header = new.assumingMemoryBound(to: trace_chunk_header.self)
+        tracer_store_release_32(&header.pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
+        setChunk(new, offset, bytes)
+        TraceSpace.clearChunk(old, oldBytes)
+        ThreadRecorder.leaveChunk(old, oldBytes, isEmpty: true)
+        position.pointee.chunk = header
+        position.pointee.cursor = (new + used).assumingMemoryBound(to: UInt64.self)
+        position.pointee.limit = (new + (bytes &- ChunkSize.slack)).assumingMemoryBound(to: UInt64.self)
+        return true
+    }
+    /// The words of open frames that are in the chunk now lie so far from where they were.
+    private func moveEvents(_ distance: Int, from start: Int, _ byteCount: Int) {
+        moveAlternateEvents(distance, from: start, byteCount)
+        var frame = top
+        while frame != base && !isSettled(frame) {
+            frame.moveEvent(distance, from: start, byteCount)
+            frame = frame.pointee.below
+        }
     }
 
     /// Under the lock of the contexts: `rename` writes a name into the chunk of another thread.
@@ -189,32 +230,36 @@ extension ThreadRecorder {
         }
     }
 
-    /// The enters of all open frames are in a chunk that is no longer written. Of the own stack's, `young` are in it: they need not be the
-    /// innermost, since a frame may have been settled.
-    func markElsewhere(_ young: Int = .max) {
+    /// The enters of all open frames are in a chunk that is no longer written. `own`: as `countOwn` says.
+    func markElsewhere(_ own: Int) {
         markAlternateElsewhere()
-        var frame = top, left = young
-        while frame != base && left > 0 {
-            if frame.isWritten && !frame.isElsewhere {
-                frame.setElsewhere()
+        var frame = top, left = own
+        while frame != base && !isSettled(frame) {
+            if frame.isWritten {
+                if !frame.isElsewhere { frame.setElsewhere() }
+                frame.pointee.settled = UInt32(truncatingIfNeeded: left)
+                frame.pointee.settled_ticks = frame.pointee.enter_ticks
                 left &-= 1
             }
             frame = frame.pointee.below
         }
     }
 
-    /// Open frames whose enter is in the file, and those of the own stack whose enter is in the chunk.
-    private func countFrames() -> (all: Int, young: Int) {
-        var all = countAlternate() &+ Int(context.pointee.span_count), young = 0
-        var frame = top
+    /// True if the record says how many frames up to this one are in the file. They stay open as long as it is, but where stacks are
+    /// copied. A record that was used again since has another enter time.
+    private func isSettled(_ frame: Frame) -> Bool {
+        frame.isElsewhere && frame.pointee.settled_ticks == frame.pointee.enter_ticks && context.pointee.copies_stack == 0
+    }
+
+    /// The number of open frames on the thread's own stack whose enter is in the file.
+    func countOwn() -> Int {
+        var frame = top, count = 0
         while frame != base {
-            if frame.isWritten {
-                all &+= 1
-                if !frame.isElsewhere { young &+= 1 }
-            }
+            if isSettled(frame) { return count &+ Int(frame.pointee.settled) }
+            if frame.isWritten { count &+= 1 }
             frame = frame.pointee.below
         }
-        return (all, young)
+        return count
     }
 
     /// The three lists are ordered by time; merged from the newest backwards, so that the outermost comes first. What

@@ -159,7 +159,7 @@ struct ThreadRecorder {
     /// The mapped chunk belongs to another process. It stays mapped if an interrupted trampoline may write to it.
     private func detachChunk() {
         let isPending = isWritePending
-        markElsewhere()
+        markElsewhere(countOwn())
         if !isPending, let chunk = context.pointee.chunk { ThreadRecorder.leaveChunk(chunk, Int(context.pointee.chunk_bytes)) }
         context.pointee.chunk = nil
         context.pointee.chunk_bytes = 0
