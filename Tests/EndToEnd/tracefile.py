@@ -500,7 +500,21 @@ class Trace:
                 elif chunk["open_frames"] != len(stack) + hidden:
                     wrong.append(f"{where}: chunk {sequence} says {chunk['open_frames']} frames are open, not "
                                  f"{len(stack) + hidden}")
-                elif len(listed) <= len(stack):
+                elif len(listed) > len(stack):
+                    # Frames that were open before what the file has, and that this chunk is the first to store.
+                    for (enter, function, _), site in reversed(list(zip(stored, sites))[:len(listed) - len(stack)]):
+                        name, own, flags = self._describe(function)
+                        node = Node(function, name, own, enter, site)
+                        node.inherited = True
+                        thread.roots.append(node)
+                        stack.insert(0, node)
+                        hidden -= 1
+                        if enter >= self.header["first_ticks"]:
+                            calls[function] += 1
+                            thread.calls += 1
+                    if [(n.enter, n.function) for n in stack] != listed:
+                        wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
+                else:
                     # Frames with the same time, by a coarse clock, may come in another order.
                     known = {}
                     for node in reversed(stack[len(stack) - len(listed):]):
@@ -573,7 +587,9 @@ class Trace:
                         if position is None:
                             continue
                         leaving = stack[max(0, position + 1 - count):position + 1]
-                        if len(leaving) != count:
+                        passed = min(count - len(leaving), hidden)
+                        hidden -= passed
+                        if len(leaving) + passed != count:
                             wrong.append(f"{where}: {count} frames unwound, {len(leaving)} were open")
                         for node in leaving:
                             close(node, time, "unwound")
@@ -586,6 +602,9 @@ class Trace:
                     time = base + (word >> layout.time_shift)
                     position = closed(time, "", function)
                     if position is None:
+                        continue
+                    if position < 0 and hidden > 0:
+                        hidden -= 1  # the file has nothing of its call
                         continue
                     if position < 0:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} and nothing is open")

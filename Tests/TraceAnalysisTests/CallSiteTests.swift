@@ -60,8 +60,8 @@ import TraceTesting
 
     @Test func whatARingHasOverwrittenIsInTheListOfOpenCalls() throws {
         let found = try sites(demo(isRing: true, [.call(1, 0, 200, [.call(2, 10, 110, [.lose], site: caller)], site: other)]))
-        #expect(found["a libdemo.so.1+100"] == [1, 100, 100])
-        #expect(found["main libdemo.so.1+200"] == [1, 200, 100])
+        #expect(found["a libdemo.so.1+100"] == [1, 100, 0]) // it is not known what they did
+        #expect(found["main libdemo.so.1+200"] == [1, 200, 90])
     }
 
     @Test func aWindowHasTheCallsThatBeginInIt() throws {

@@ -104,7 +104,7 @@ private extension Summary {
 
     @Test func framesOpenWhenARingBeginsAreCalls() throws {
         let loaded = try Loaded(demo(isRing: true, [.call(1, 0, 500, [.lose, .call(2, 100, 110)])]).bytes())
-        #expect(loaded.rows == ["a 1 10 10", "main 1 500 490"])
+        #expect(loaded.rows == ["a 1 10 10", "main 1 500 390"]) // self time: only what the ring has
         #expect(loaded.summary.calls == 2)
         #expect(loaded.summary.threads[0].missingChunks == 1)
         #expect(try loaded.lines() == ["missing 1", "main 500 inherited", " a 10"])

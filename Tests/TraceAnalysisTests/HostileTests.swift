@@ -192,6 +192,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         for time in 30..<39 as Range<UInt64> { stack.exit(1, at: time) }
         #expect(stack.frames.count == 0)
         #expect(stack.sink.calls == 15)
+        #expect(stack.tooDeep == 5)
         #expect(stack.sink.orphans == 0)
     }
 

@@ -274,11 +274,12 @@ import TraceTesting
         #expect(try lines(tree(builder)) == ["= 1000", "main 0 1000 800", " a 1 200 200"])
     }
 
-    /// The ring has only the last of the child's own chunks; `a` began in one that is gone, `main` before the child's birth.
+    /// The ring has only the last of the child's own chunks; `a` began in one that is gone, `main` before the child's birth. What they did
+    /// until 500 is not known.
     @Test func aFrameOfTheParentCountsFromTheBirthOfAProcessWhoseRingCameRound() throws {
         let builder = demo(
             isRing: true, [.inherit(1, -50_000), .call(2, 100, 700, [.lose, .call(3, 500, 600)]), .exit(1, 1_000)])
-        #expect(try Loaded(builder.bytes()).rows == ["a 1 600 500", "b 1 100 100", "main 0 1000 400"])
+        #expect(try Loaded(builder.bytes()).rows == ["a 1 600 100", "b 1 100 100", "main 0 1000 300"])
     }
 
     @Test func aTraceWithoutAnEndSaysWhatMayHaveHappened() throws {

@@ -77,6 +77,8 @@ package protocol CallSink: ~Copyable {
     /// A call that began on another thread, at `start`, has returned on this one.
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int)
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int)
+    /// For so many ticks the call was the innermost that is known, while chunks are missing: it is not known what it did.
+    mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64)
     mutating func unknown()
     /// True if the sink needs the call sites of frames and leaves.
     static var wantsSites: Bool { get }
@@ -99,6 +101,7 @@ extension CallSink where Self: ~Copyable {
     package mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {}
     package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
     package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    package mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) {}
     package mutating func unknown() {}
     package static var wantsSites: Bool { false }
     @inline(__always) package mutating func leafSite(_ address: UInt64) {}
@@ -106,13 +109,23 @@ extension CallSink where Self: ~Copyable {
     @inline(__always) package mutating func leafObject(_ bits: UInt64?) {}
 }
 
+/// Open calls of a thread that a reader keeps. A program with more has more than 8 GB of the agent's records.
+package let deepestStack = 1 << 26
+
 package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     package var sink: Sink
     package private(set) var frames = PlainArray<Frame>()
     /// Number of open frames of each row: shows recursion, and exits that match no frame.
     private var active: OpenCounts
-    /// Frames beyond `deepest`, of which only the number is kept.
+    /// Open calls above all of `frames`, of which only the number is known: those beyond `deepest`, or hidden ones that are the innermost
+    /// now. While there are any, no exit closes a frame.
     private var beyond = 0
+    /// Open calls that no chunk read so far stores, since a ring has overwritten where they began, and the index in `frames` of the frame
+    /// above them; -1 without.
+    private var hidden = 0
+    private var hiddenIndex = -1
+    /// Calls beyond `deepest`: they are counted, and how long they took is not known.
+    package private(set) var tooDeep: UInt64 = 0
     /// Site and object of the next call, from the words before it.
     private var nextSite: UInt64 = 0
     private var nextObject: UInt64?
@@ -135,7 +148,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// - Parameters:
     ///   - rowCount: rows known from the start; more may come
     ///   - deepest: frames to keep, of 40 bytes each; a damaged file may pile up any number
-    package init(_ sink: consuming Sink, rowCount: Int, deepest: Int = 1 << 20, window: TimeWindow = .whole) {
+    package init(_ sink: consuming Sink, rowCount: Int, deepest: Int = deepestStack, window: TimeWindow = .whole) {
         self.sink = sink
         self.deepest = deepest
         active = OpenCounts(rowCount: rowCount)
@@ -158,8 +171,17 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     @inline(__always) private mutating func pop(at time: UInt64, _ ending: Ending) {
         let frame = frames.removeLast()
         active.remove(frame.row)
+        if _slowPath(frames.count == hiddenIndex) { reachHidden() }
         closed(frame, at: time, depth: frames.count, parent: top, ending)
     }
+
+    /// The innermost open calls are those that are hidden.
+    @inline(never) private mutating func reachHidden() {
+        beyond = hidden
+        forgetHidden()
+    }
+    private mutating func forgetHidden() { (hidden, hiddenIndex) = (0, -1) }
+    private mutating func hide(_ count: Int, below index: Int) { (hidden, hiddenIndex) = count > 0 ? (count, index) : (0, -1) }
 
     /// The frame has been taken from the stack.
     @inline(__always) private mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, _ ending: Ending) {
@@ -179,6 +201,8 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private mutating func close(at index: Int, at time: UInt64, _ ending: Ending) {
         let frame = frames.remove(at: index), parent = index == 0 ? .nobody : frames[index - 1]
         active.remove(frame.row)
+        if index < hiddenIndex { hiddenIndex -= 1 }
+        if frames.count == hiddenIndex { reachHidden() }
         if isInside, index < frames.count {
             sink.interleaved(frame, overlap(frame, below: index, until: time), depth: index, parent: parent)
         }
@@ -265,7 +289,18 @@ extension CallStack: EventSink where Sink: ~Copyable {
             enters &+= 1
             sink.opened(&frame, parent: top, at: time, depth: frames.count, isCall: true)
         }
-        if frames.count < deepest { push(frame) } else { beyond += 1 }
+        if _fastPath(beyond == 0 && frames.count < deepest) { push(frame) } else { pushAbove(frame) }
+    }
+
+    @inline(never) private mutating func pushAbove(_ frame: Frame) {
+        if frames.count < deepest { // above hidden calls
+            hide(beyond, below: frames.count)
+            beyond = 0
+            push(frame)
+        } else {
+            beyond += 1
+            if isInside { tooDeep &+= 1 }
+        }
     }
 
     @inline(__always) package mutating func exit(_ function: UInt32, at time: UInt64) {
@@ -282,8 +317,10 @@ extension CallStack: EventSink where Sink: ~Copyable {
     @inline(never) private mutating func mismatched(_ row: UInt32, at time: UInt64) {
         if beyond > 0 {
             beyond -= 1
+            if isInside, frames.count < deepest { sink.orphan(row, at: time, depth: frames.count) }
         } else if isActive(row) {
-            while top.row != row { popSeldom(at: time, .unwound) }
+            while beyond == 0, top.row != row { popSeldom(at: time, .unwound) }
+            if beyond > 0 { return mismatched(row, at: time) }
             popSeldom(at: time, .returned)
         } else if isInside {
             sink.orphan(row, at: time, depth: frames.count)
@@ -304,9 +341,17 @@ extension CallStack: EventSink where Sink: ~Copyable {
 
     package mutating func unwound(_ count: Int, at time: UInt64) {
         advance(before: time)
-        let hidden = min(count, beyond)
-        beyond -= hidden
-        for _ in 0..<min(count - hidden, frames.count) { popSeldom(at: time, .unwound) }
+        var left = count
+        while left > 0, beyond > 0 || frames.count > 0 {
+            if beyond > 0 {
+                let passed = min(left, beyond)
+                beyond -= passed
+                left -= passed
+            } else {
+                popSeldom(at: time, .unwound)
+                left -= 1
+            }
+        }
     }
 
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {
@@ -331,19 +376,44 @@ extension CallStack where Sink: ~Copyable {
         nextSite = 0
         nextObject = nil
         if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // the previous chunk's events supersede it
-        adopt(
-            stored, sites: sites, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: areCalls)
+        let isNext = previous.map { $0.sequence &+ 1 == chunk.sequence } ?? false
+        let new = adopt(
+            stored, sites: sites, bottom: chunk.openFrames - chunk.storedFrames, isNext: isNext, latest: latest, areCalls: areCalls)
+        guard areCalls, isInside, chunk.sequence > 0 else { return }
+        if isNext {
+            for index in new { noteUnseen(index, from: 0, to: chunk.opened.ticks) }
+        } else {
+            let new = Set(new)
+            for index in 0..<frames.count { noteUnseen(index, from: new.contains(index) ? 0 : latest, to: chunk.opened.ticks) }
+        }
+    }
+
+    /// Between these moments nothing is known of the frame, or of all: what was called from it then, and so the time of its own.
+    private mutating func noteUnseen(_ index: Int, from begin: UInt64, to end: UInt64) {
+        let from = max(frames[index].enter, begin, since), until = index + 1 < frames.count ? min(frames[index + 1].enter, end) : end
+        if until > from { sink.unseen(frames[index], depth: index, for: until - from) }
     }
 
     /// Takes over the frames that a chunk stores. `bottom`: number of outer frames that it does not store. Frames that are known already
     /// stay open; known frames that it does not have ended unseen, at `latest` at the earliest; other frames are new, and calls of this
-    /// thread if `areCalls`.
-    mutating func adopt(_ stored: [trace_open_frame], sites: [UInt64] = [], bottom: Int, latest: UInt64, areCalls: Bool) {
-        let kept = min(bottom, frames.count)
-        if isSame(stored, from: kept) { return }
-        beyond = 0
+    /// thread if `areCalls`. Outer frames that nobody knows are hidden. `isNext`: no chunk is missing before this one. Returns the indices
+    /// of new frames.
+    @discardableResult mutating func adopt(
+        _ stored: [trace_open_frame], sites: [UInt64] = [], bottom: Int, isNext: Bool = true, latest: UInt64, areCalls: Bool
+    ) -> [Int] {
+        if beyond == 0, hidden == 0, bottom <= frames.count, isSame(stored, from: bottom) { return [] }
+        let outer = outerFrames(bottom, below: stored, isNext: isNext), kept = outer.kept
+        defer { // in its place, whatever is closed and opened in between
+            hide(outer.hidden, below: outer.index)
+            beyond = max(bottom + stored.count - outer.hidden - frames.count, 0)
+            if frames.count == hiddenIndex { reachHidden() }
+        }
+        let fitting = min(stored.count, deepest - kept)
+        if isSame(stored.prefix(fitting), from: kept) { return [] }
+        var new: [Int] = []
         var known: [FrameKey: Frame] = [:]
         let wanted = Set(stored.map { FrameKey(enter: $0.enter_ticks, row: sink.row(of: $0.function)) })
+        forgetHidden()
         while frames.count > kept {
             let frame = frames[frames.count - 1]
             if wanted.contains(frame.key) {
@@ -353,7 +423,7 @@ extension CallStack where Sink: ~Copyable {
                 popSeldom(at: max(latest, frame.enter), .lost)
             }
         }
-        for (index, open) in stored.enumerated() where frames.count < deepest {
+        for (index, open) in stored.prefix(fitting).enumerated() {
             let row = sink.row(of: open.function)
             if let frame = known.removeValue(forKey: FrameKey(enter: open.enter_ticks, row: row)) {
                 push(frame)
@@ -364,13 +434,44 @@ extension CallStack where Sink: ~Copyable {
                     let at = max(open.enter_ticks, since)
                     sink.opened(&frame, parent: top, at: at, depth: frames.count, isCall: areCalls && open.enter_ticks >= since)
                 }
+                new.append(frames.count)
                 push(frame)
             }
         }
+        return new
     }
 
-    private mutating func isSame(_ stored: [trace_open_frame], from kept: Int) -> Bool {
-        guard beyond == 0, frames.count == kept + stored.count else { return false }
+    /// Returns how many of the `bottom` outer frames, which a chunk does not store, are the outermost of `frames`, how many are hidden, and
+    /// the index of the frame above those. Where chunks are missing before it, nobody knows which have ended: those that are older than all stored
+    /// frames have not, as far as there are as many.
+    private mutating func outerFrames(_ bottom: Int, below stored: [trace_open_frame], isNext: Bool) -> (kept: Int, hidden: Int, index: Int)
+    {
+        if beyond > 0, frames.count < deepest { // hidden calls are the innermost
+            hide(beyond, below: frames.count)
+            beyond = 0
+        }
+        let index = max(hiddenIndex, 0)
+        if isNext, frames.count + hidden + beyond == bottom + stored.count {
+            if bottom >= index + hidden { return (min(bottom - hidden, frames.count), hidden, index) }
+            let kept = min(bottom, index)
+            return (kept, bottom - kept, kept)
+        }
+        var older = frames.count
+        if let oldest = stored.first {
+            older = bisect(frames.count) { frames[$0].enter < oldest.enter_ticks }
+            let row = sink.row(of: oldest.function)
+            while older < frames.count, frames[older].enter == oldest.enter_ticks, frames[older].row != row { older += 1 }
+        }
+        if hidden > 0, older > index {
+            if bottom == older + hidden { return (older, hidden, index) }
+            older = index // there is one place for hidden calls: frames above it are given up
+        }
+        let kept = min(older, bottom)
+        return (kept, bottom - kept, kept)
+    }
+
+    private mutating func isSame(_ stored: some Collection<trace_open_frame>, from kept: Int) -> Bool {
+        guard frames.count == kept + stored.count else { return false }
         for (index, open) in stored.enumerated() {
             let frame = frames[kept + index]
             if frame.enter != open.enter_ticks || frame.row != sink.row(of: open.function) { return false }
@@ -381,6 +482,7 @@ extension CallStack where Sink: ~Copyable {
     /// Ends every frame at `time`, innermost first.
     mutating func closeAll(at time: UInt64, _ ending: Ending) {
         beyond = 0
+        forgetHidden()
         advance(before: time)
         while frames.count > 0 { popSeldom(at: max(time, frames[frames.count - 1].enter), ending) }
     }
@@ -394,6 +496,7 @@ extension CallStack where Sink: ~Copyable {
     mutating func abandon() {
         while frames.count > 0 { active.remove(frames.removeLast().row) }
         beyond = 0
+        forgetHidden()
     }
 }
 
@@ -463,5 +566,6 @@ extension CallStack where Sink: StreamSink & ~Copyable {
         completes &+= other.completes
         enters &+= other.enters
         exits &+= other.exits
+        tooDeep &+= other.tooDeep
     }
 }

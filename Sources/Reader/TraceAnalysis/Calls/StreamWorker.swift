@@ -202,16 +202,16 @@ extension TraceFile {
     }
 
     /// A chunk that stores all its open frames and follows its predecessor can be read alone; one with a gap before it,
-    /// or with frames cut off, cannot.
+    /// or with frames cut off, cannot. Nor can the one that first stores frames which were open, and cut off, before a thread's first chunk
+    /// or in a gap: that they are new only the chunk before says.
     func units() -> [Unit] {
         var units: [Unit] = []
         for chunks in chunksOfThread {
-            var first = 0
+            var first = 0, areHidden = chunks.first?.isCut ?? false
             for index in 1...max(chunks.count, 1) {
-                let isBoundary =
-                    index == chunks.count
-                    || (chunks[index].sequence == chunks[index - 1].sequence &+ 1
-                        && !chunks[index].isCut)
+                let isNext = index == chunks.count || chunks[index].sequence == chunks[index - 1].sequence &+ 1
+                let isBoundary = index == chunks.count || isNext && !chunks[index].isCut && !areHidden
+                if index < chunks.count { areHidden = chunks[index].isCut && (areHidden || !isNext) }
                 guard isBoundary else { continue }
                 let isLast = index == chunks.count
                 let begin = first == 0 ? 0 : chunks[first].opened.ticks

@@ -35,6 +35,7 @@ package struct ThreadSpans: Sendable {
             let missing = last.sequence &+ 1 &- UInt64(chunks.count)
             // Overwritten by a ring, its beginning is not known, and what is left can be determined. A hole in the middle cannot.
             if missing > 0 && first.sequence != missing { continue }
+            if first.openFrames > first.storedFrames { continue } // nor can it where calls are open of which nothing is known
             var span = Self.span(trace, first.thread, isMain: first.thread == main)
             if missing > 0 { span.begin = max(span.begin, first.opened.ticks) }
             spans[first.thread] = span

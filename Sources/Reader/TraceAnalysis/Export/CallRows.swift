@@ -57,7 +57,17 @@ struct CallRows: CallSink, ~Copyable {
     @inline(__always) mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
-        if depth < inCalls.count { inCalls[depth] = 0 } else { inCalls.append(repeating: 0, count: depth + 1 - inCalls.count) }
+        if _fastPath(depth >= inCalls.count) { inCalls.append(repeating: 0, count: depth + 1 - inCalls.count) } else { insert(at: depth) }
+    }
+    /// A call below others that are open, of which a chunk is the first to say.
+    @inline(never) private mutating func insert(at depth: Int) {
+        var index = inCalls.count
+        inCalls.append(0)
+        while index > depth {
+            inCalls[index] = inCalls[index - 1]
+            index -= 1
+        }
+        inCalls[depth] = 0
     }
 
     @inline(__always) mutating func closed(
@@ -112,6 +122,7 @@ struct CallRows: CallSink, ~Copyable {
         text.append(",,orphan,")
         text.append(names[row &- 1])
     }
+    mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) { if depth < inCalls.count { inCalls[depth] &+= ticks } }
     mutating func missing(_ count: UInt64, at time: UInt64) { moment(.missing(count), at: time, depth: 0) }
 }
 

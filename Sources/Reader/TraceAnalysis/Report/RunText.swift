@@ -19,6 +19,7 @@ extension RunSummary {
             let isRing = processes.contains { $0.images.contains { $0.isRing } }
             parts.append("\(counted(missing, "chunk")) \(isRing ? "overwritten" : "missing")")
         }
+        if summary.tooDeep > 0 { parts.append("\(counted(summary.tooDeep, "call")) of unknown length: too many calls were open") }
         if summary.overwritten > 0 { parts.append("\(counted(summary.overwritten, "chunk")) overwritten while reading") }
         parts += endTexts
         return parts.joined(separator: ", ")

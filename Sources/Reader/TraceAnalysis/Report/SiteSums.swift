@@ -112,6 +112,10 @@ private struct SiteSums: StreamSink, ~Copyable {
         }
     }
 
+    mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) {
+        sums[Int(frame.tag)].selfTime &-= Int64(truncatingIfNeeded: ticks)
+    }
+
     mutating func leafSite(_ address: UInt64) { nextLeafSite = address }
 
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {

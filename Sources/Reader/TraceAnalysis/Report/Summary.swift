@@ -80,7 +80,7 @@ package struct ThreadSummary: Sendable {
     package var missingChunks: UInt64
     package var openFrames: Int
     /// How long the thread ran the program's code, and for how much of that no recorded call was open on it. nil where the file lacks
-    /// events of its middle.
+    /// events of its middle, or its outermost calls.
     package var span: Nanoseconds?
     package var own: Nanoseconds?
 }
@@ -109,6 +109,8 @@ package struct Summary: Sendable {
     package private(set) var dropped: UInt64 = 0
     /// Exits without an enter.
     package private(set) var orphans: UInt64 = 0
+    /// Calls in more open calls than a reader keeps, whose lengths are not known.
+    package private(set) var tooDeep: UInt64 = 0
     package private(set) var unwound: UInt64 = 0
     package private(set) var migrations: UInt64 = 0
     package private(set) var unknownWords: UInt64 = 0
@@ -144,8 +146,8 @@ package struct Summary: Sendable {
         self.functions = functions
         var own: [String: UInt64] = [:]
         let counts: [WritableKeyPath<Summary, UInt64>] = [
-            \.calls, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans, \.unwound,
-            \.migrations, \.unknownWords, \.overwritten,
+            \.calls, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans, \.tooDeep,
+            \.unwound, \.migrations, \.unknownWords, \.overwritten,
         ]
         for part in parts {
             threads += part.threads
@@ -196,6 +198,7 @@ package struct Summary: Sendable {
         completes = all.stack.completes
         enters = all.stack.enters
         exits = all.stack.exits
+        tooDeep = all.stack.tooDeep
         var inCalls: [UInt32: UInt64] = [:]
         all.withSink { sums in
             inCalls = sums.coverage.byThread

@@ -121,7 +121,7 @@ struct Info: ParsableCommand {
     private func describeContents(of trace: TraceFile, _ summary: Summary, _ row: (String, String?) throws -> Void) throws {
         for (name, count) in [
             ("children unrecorded", trace.header.unrecorded_children), ("unwound", summary.unwound), ("orphan exits", summary.orphans),
-            ("migrated", summary.migrations), ("unknown words", summary.unknownWords),
+            ("too deep", summary.tooDeep), ("migrated", summary.migrations), ("unknown words", summary.unknownWords),
         ]
         where count > 0 {
             try row(name, grouped(count))
