@@ -104,7 +104,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
     var isInherited = false
     private(set) var migrated: [CallEnds.Key: UInt64] = [:]
 
-    static var deepest: Int { 1 << 20 }
+    static var deepest: Int { deepestStack }
     static var mostMigrations: Int { 1 << 16 }
 
     init(_ sink: consuming Sink) {
@@ -124,6 +124,9 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         latest = 0
         sink.start(thread)
     }
+
+    /// Begins another piece of the same thread, with the frames that are open.
+    mutating func goOn(_ thread: ExportThread) { sink.start(thread) }
 
     @inline(__always) private mutating func time(_ time: UInt64) -> UInt64 {
         latest = max(latest, time)

@@ -49,12 +49,12 @@ package struct TimelineExport<Sink: TimelineSink & ~Copyable> {
         var index = 0
         while index < thread.chunks.count {
             if thread.chunks[index].isCut {
-                try writeCut(index, of: thread, &progress, to: &writer)
-                index += 1
+                let cut = thread.chunks[index...].prefix { $0.isCut }
+                try writeCut(cut, of: thread, &progress, to: &writer)
+                index = cut.endIndex
                 continue
             }
-            let rest = thread.chunks[index...].prefix { !$0.isCut }
-            let batch = rest.prefix(workers.count * 4)
+            let batch = thread.chunks[index...].prefix(workers.count * 4).prefix { !$0.isCut }
             for (chunk, encoded) in zip(batch, encode(batch, of: thread)) where !encoded.isGone {
                 if let seam = workers[0].seam(
                     thread, open: progress.open, latest: progress.latest, stored: encoded.stored,
@@ -78,26 +78,19 @@ package struct TimelineExport<Sink: TimelineSink & ~Copyable> {
     }
 
     private func writeCut<Writer: TimelineWriter>(
-        _ index: Int, of thread: ExportThread, _ progress: inout Progress,
-        to writer: inout Writer
+        _ chunks: ArraySlice<Chunk>, of thread: ExportThread, _ progress: inout Progress, to writer: inout Writer
     ) throws {
-        let chunk = thread.chunks[index]
-        let missing = missing(chunk, progress)
-        if missing > 0,
-            let seam = workers[0].seam(
-                thread, open: progress.open, latest: progress.latest,
-                stored: progress.open.map { .init(enter_ticks: $0.enter, function: $0.row &- 1, flags: 0) },
-                missing: missing, opened: chunk.opened.ticks, bound: progress.bound)
-        {
-            try writer.write(seam.piece, of: thread)
-            progress.bound = seam.bound
+        workers[0].beginCut(thread, open: progress.open, bound: progress.bound)
+        for (index, chunk) in zip(chunks.indices, chunks) {
+            guard
+                let encoded = workers[0].encodeCut(
+                    chunk, of: thread, until: opened(index + 1, of: thread), after: progress.previous, missing: missing(chunk, progress),
+                    latest: progress.latest)
+            else { continue }
+            try writer.write(encoded.piece, of: thread)
+            (progress.latest, progress.previous) = (encoded.latest, chunk)
         }
-        let encoded = workers[0].encodeCut(
-            chunk, of: thread, until: opened(index + 1, of: thread), after: progress.previous, open: progress.open, latest: progress.latest,
-            bound: progress.bound)
-        if encoded.isGone { return }
-        try writer.write(encoded.piece, of: thread)
-        progress = Progress(open: encoded.open, latest: encoded.latest, previous: chunk, bound: encoded.bound)
+        (progress.open, progress.bound) = workers[0].openAfterCut
     }
 
     /// Ticks at which the thread began this chunk; nil when it has none.

@@ -58,23 +58,34 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         return ended(latest, stored)
     }
 
-    /// A chunk that does not say alone what is open: `open` are the frames at the end of the chunk before.
-    func encodeCut(
-        _ listed: Chunk, of thread: ExportThread, until end: UInt64?, after previous: Chunk?, open: [Frame], latest: UInt64, bound: Int
-    ) -> Encoded {
+    /// Before chunks that do not say alone what is open: `open` are the frames at the end of the chunk before.
+    func beginCut(_ thread: ExportThread, open: [Frame], bound: Int) {
         begin(thread)
         takeUp(open, bound)
-        guard let chunk = reader!.settled(listed) else {
-            var encoded = ended(latest, [])
-            encoded.isGone = true
-            return encoded
-        }
+    }
+    /// The next of these chunks. What it leaves open is not copied: there may be millions of frames, and as many chunks as go with them.
+    /// nil: a ring has overwritten it.
+    func encodeCut(_ listed: Chunk, of thread: ExportThread, until end: UInt64?, after previous: Chunk?, missing: UInt64, latest: UInt64)
+        -> (piece: TimelinePiece, latest: UInt64)?
+    {
+        guard let chunk = reader!.settled(listed) else { return nil }
+        stack.sink.goOn(thread)
         stack.sink.isInherited = true
         stack.begin(chunk, reader!.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
         stack.sink.isInherited = false
+        note(missing, before: chunk.opened.ticks)
         let last = max(latest, reader!.read(chunk, into: &stack))
         if let end { stack.advance(to: end) }
-        return ended(last, [])
+        return (stack.sink.sink.takePiece(), last)
+    }
+    /// What is open after the last of these chunks.
+    var openAfterCut: (frames: [Frame], bound: Int) { ((0..<stack.frames.count).map { stack.frames[$0] }, stack.nextBound) }
+
+    /// The frames that began before it have been opened.
+    private func note(_ missing: UInt64, before opened: UInt64) {
+        if missing == 0 { return }
+        stack.advance(to: opened)
+        if stack.isInside { stack.sink.missing(missing, at: opened) }
     }
 
     /// Encodes what lies between a chunk and the next: frames that ended in a gap, and those that began in it. nil: nothing.
@@ -89,7 +100,7 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         stack.adopt(stored, bottom: 0, latest: latest, areCalls: true)
         stack.sink.isInherited = false
         stack.advance(to: opened)
-        if missing > 0, stack.isInside { stack.sink.missing(missing, at: opened) } // after the frames that began before it
+        note(missing, before: opened)
         return ended(latest, stored)
     }
 
