@@ -22,6 +22,27 @@ private func sample() throws -> CallTree {
             ])
     }
 
+    @Test func callersThatWouldTakeTooLongAreOneLevel() throws {
+        let tree = try sample()
+        let chosen = tree.functions(matching: FunctionPattern("b"))
+        #expect(lines(tree.callers(of: chosen, mostSteps: 3)) == ["= 45", "b 3 45 45", " (further paths) 3 45 45"])
+        #expect(
+            lines(tree.callers(of: chosen, mostSteps: 6)) == [
+                "= 45", "b 3 45 45", " a 2 40 40", "  (further paths) 2 40 40", " main 1 5 5",
+            ])
+    }
+
+    @Test func pathsThatAreTooLongToBeWrittenInFullAreShortened() throws {
+        let tree = try sample() // six paths, of fifteen functions
+        #expect(lines(tree.shortened(most: 15)) == lines(tree))
+        #expect(
+            lines(tree.shortened(most: 14)) == [
+                "= 1000", "main 1 1000 895", " a 2 100 50", "  a 1 30 10", "   (further paths) 1 20 20", "  b 1 20 20", " b 1 5 5",
+            ])
+        #expect(lines(tree.shortened(most: 11)) == ["= 1000", "main 1 1000 895", " a 2 100 50", "  (further paths) 3 50 50", " b 1 5 5"])
+        #expect(lines(tree.shortened(most: 0)) == ["= 1000", "main 1 1000 895", " (further paths) 6 105 105"])
+    }
+
     @Test func aRecursiveCallsTimeIsItsOutermostCallsInTheCallersTree() throws {
         let tree = try sample()
         let chosen = tree.functions(matching: FunctionPattern("a"))

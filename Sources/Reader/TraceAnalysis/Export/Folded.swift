@@ -3,6 +3,7 @@
 
 struct FoldedExport {
     static func write(_ tree: CallTree, _ weight: ExportWeight, to output: ([UInt8]) throws -> Void) throws {
+        let tree = tree.shortened()
         let names = tree.functions.map { [UInt8](frame($0.module + "`" + $0.name)) }
         var text = ByteWriter(capacity: 1 << 20)
         for root in tree.roots {

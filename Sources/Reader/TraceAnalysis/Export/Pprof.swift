@@ -53,6 +53,7 @@ struct PprofExport {
         _ tree: CallTree, _ sources: [ExportSource], _ measure: Measure = .calls, to output: ([UInt8]) throws -> Void
     ) throws {
         var export = PprofExport()
+        let tree = tree.shortened()
         export.describe(sources, measure)
         export.add(tree, measure, mappings: export.mappings(sources))
         for text in export.strings { export.profile.add(Field.Profile.strings, text) }

@@ -45,6 +45,7 @@ struct CallTreeAssembly {
     }
 
     func node(ofRoot root: Int) -> Int { roots[root].node }
+    var nodeCount: Int { nodes.count }
 
     mutating func merge(_ root: CallTree.Root, into number: Int) {
         roots[number].threadCount += root.threadCount

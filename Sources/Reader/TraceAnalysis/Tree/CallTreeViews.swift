@@ -14,25 +14,87 @@ extension CallTree {
 
     /// Who calls the functions, as a tree upside down: its first level are they, below each its callers. Times and calls
     /// are theirs, as far as they came this way; a recursive call's time is in its outermost's.
-    package func callers(of chosen: Set<Int>) -> CallTree {
+    ///
+    /// All callers of a recursion of n levels would be n² steps. After `mostSteps`, or as many nodes as a tree has at most, the callers that
+    /// are left are "(further paths)", one level for all.
+    package func callers(of chosen: Set<Int>, mostSteps: Int = 1 << 24) -> CallTree {
+        /// A call of the functions, the caller that is next, and the node here that this one is below.
+        struct Walk {
+            var call: Int
+            var isOutermost: Bool
+            var next: Int
+            var node: Int
+        }
         var assembly = CallTreeAssembly()
-        let root = assembly.add(emptyRoot)
+        let root = assembly.add(emptyRoot), top = assembly.node(ofRoot: root)
         let numbers = functions.map { assembly.number($0) }
+        var walks: [Walk] = []
         forEachNode(of: chosen) { index, above in
-            guard chosen.contains(nodes[index].function) else { return }
-            var sums = nodes[index]
-            if above > 0 {
-                sums.total = 0
-                sums.totalCost = 0
+            if chosen.contains(nodes[index].function) { walks.append(Walk(call: index, isOutermost: above == 0, next: index, node: top)) }
+        }
+        var steps = 0, isFirst = true
+        while !walks.isEmpty {
+            steps += walks.count
+            let isLast = !isFirst && (steps > mostSteps || assembly.nodeCount > PathSums.mostPaths)
+            isFirst = false
+            var left = 0
+            for index in walks.indices {
+                var walk = walks[index], sums = nodes[walk.call]
+                if !walk.isOutermost {
+                    sums.total = 0
+                    sums.totalCost = 0
+                }
+                walk.node = assembly.child(walk.node, isLast ? assembly.number(Self.elsewhere) : numbers[nodes[walk.next].function])
+                assembly.add(sums, to: walk.node)
+                walk.next = nodes[walk.next].parent
+                if nodes[walk.next].function >= 0, !isLast {
+                    walks[left] = walk
+                    left += 1
+                }
             }
-            var node = assembly.node(ofRoot: root), next = index
-            while nodes[next].function >= 0 {
-                node = assembly.child(node, numbers[nodes[next].function])
-                assembly.add(sums, to: node)
-                next = nodes[next].parent
-            }
+            walks.removeLast(walks.count - left)
         }
         for process in processes { _ = assembly.add(process) }
+        return assembly.tree()
+    }
+
+    /// The same with paths of so many functions at most that all paths together have no more than `most`: a format that writes each path
+    /// in full would take n² for a recursion of n levels. What goes on from the longest is "(further paths)".
+    package func shortened(most: Int = 1 << 26) -> CallTree {
+        var depths = [Int32](repeating: 0, count: nodes.count), counts = [0]
+        for (index, node) in nodes.enumerated() where node.parent >= 0 {
+            depths[index] = depths[node.parent] + 1
+            if Int(depths[index]) == counts.count { counts.append(0) }
+            counts[Int(depths[index])] += 1
+        }
+        var longest = 0, left = most, paths = counts.dropFirst().reduce(0, +) // longer than `longest`
+        while longest + 1 < counts.count, left >= paths {
+            left -= paths
+            longest += 1
+            paths -= counts[longest]
+        }
+        if longest + 1 == counts.count { return self }
+        longest = max(longest, 1)
+        var assembly = CallTreeAssembly()
+        for process in processes { _ = assembly.add(process) }
+        let numbers = functions.map { assembly.number($0) }, elsewhere = assembly.number(Self.elsewhere)
+        var here = [Int](repeating: -1, count: nodes.count)
+        for root in roots {
+            let number = assembly.add(root)
+            here[root.node] = assembly.node(ofRoot: number)
+        }
+        for (index, node) in nodes.enumerated() where node.parent >= 0 && here[node.parent] >= 0 {
+            let parent = here[node.parent], depth = Int(depths[index])
+            var sums = node
+            if depth > longest + 1 { // its time is in that of a call which is there already
+                here[index] = parent
+                sums.total = 0
+                sums.totalCost = 0
+            } else {
+                here[index] = assembly.child(parent, depth > longest ? elsewhere : numbers[node.function])
+            }
+            assembly.add(sums, to: here[index])
+        }
         return assembly.tree()
     }
 
