@@ -60,6 +60,9 @@ struct OpenCalls: StreamSink, ~Copyable {
     private var next: Int?
     /// When it is; 0 where that has to be looked for.
     private var nextMoment: UInt64 = 0
+    /// Calls that ended last, each outside of those before it: at all of these moments a call is known that began with it or later. A
+    /// call around it need not look there, or each of a million nested calls would look at all moments within it.
+    private var settled: [(moments: Range<Int>, enter: UInt64, depth: UInt32)] = []
     private var site: UInt64 = 0
     private var object: UInt64?
     /// The call that began last may end where its argument does not stand any more: in the thread's next chunk, which another may read.
@@ -108,11 +111,19 @@ struct OpenCalls: StreamSink, ~Copyable {
         while index < wanted.count, wanted[index] <= call.end { index += 1 }
         next = index
         nextMoment = index < wanted.count ? wanted[index] : .max
+        let end = index
         while index > 0, wanted[index - 1] >= call.enter {
+            if let last = settled.last, last.moments.contains(index - 1), (call.enter, call.depth) <= (last.enter, last.depth) {
+                index = last.moments.lowerBound
+                settled.removeLast()
+                continue
+            }
             index -= 1
             // Calls inside this one ended, and were noted, before it.
             if !current[index].isKnown || (call.enter, call.depth) > (current[index].enter, current[index].depth) { current[index] = call }
         }
+        if settled.count > wanted.count { settled = [] } // calls that do not nest
+        if index < end { settled.append((index..<end, call.enter, call.depth)) }
     }
 
     /// Ends the current thread: moves what was found for it to `found` and `carried`.
@@ -133,6 +144,7 @@ struct OpenCalls: StreamSink, ~Copyable {
         wanted = moments[thread] ?? []
         current = found.removeValue(forKey: thread) ?? [OpenCall](repeating: OpenCall(), count: wanted.count)
         next = nil
+        settled = []
         nextMoment = wanted.isEmpty ? .max : 0
     }
 
