@@ -180,7 +180,10 @@ struct frame_record {
     uint32_t last;  // 1: the deepest level that may be recorded; LAST_ALTERNATE_MODE
     // Only for a frame on a stack that is not the thread's own.
     uint32_t use;       // USE_…, 0 free
-    uint32_t on_signal_stack;
+    union {
+        uint32_t on_signal_stack;
+        uint32_t settled; // how many frames on the thread's own stack up to this one have their enter in an earlier chunk
+    };
     struct frame_record *older; // next free record; in an open one, the next in the list of its stack pointer
     union {
         struct frame_record *next_ended; // next record whose frame returned elsewhere
@@ -189,9 +192,10 @@ struct frame_record {
     struct thread_context *owner; // the owner, for good. NULL: it is one of the thread's own stack
     uint32_t level; // 0 under the outermost frame
     uint32_t words; // bytes of the words of its enter, which a time filter may take back; without one, only where the slow path wrote them
-    uint64_t departed; // when it returned on another thread than its owner; 0: its owner need not know. Only once it has ended
-    uint32_t settled;  // how many frames on the thread's own stack up to this one have their enter in an earlier chunk
-    uint32_t unused;
+    union {
+        uint64_t reserved[2];
+        uint64_t departed; // when it returned on another thread than its owner; 0: its owner need not know. Only once it has ended
+    };
     uint64_t argument; // the word that says the call's object, 0 none; of a function with one, and meaningful until its enter is written
 };
 
