@@ -6,6 +6,7 @@
   leads into bytes that are replaced.
 - Applied: apply.c patches every planned function of a program and its libraries, also libc's; it must run as without. Also for
   aarch64, under qemu.
+- Lengths: what the plan says of how long calls may be.
 - Origins: each relocated instruction stands for the one of the original that does the same.
 - Names: those of static functions, wherever a symbol table may be.
 - Command: output, errors, the cache.
@@ -417,6 +418,65 @@ int main() {
     try { std::stoi("none"); } catch (const std::invalid_argument &e) { std::cout << e.what() << std::endl; }
 }
 """
+
+
+LENGTHS = r"""
+#define FUNCTION __attribute__((noinline, noclone, used))
+extern long elsewhere(long); long (*pointer)(long); volatile long field; int word;
+#if defined(__x86_64__)
+#define SYSTEM_CALL "syscall"
+#define PAUSE "pause"
+#define SLEEP "tpause %edi"
+#else
+#define SYSTEM_CALL "svc #0"
+#define PAUSE "yield"
+#define SLEEP "wfe"
+#endif
+FUNCTION long straight(long n) { return n > 3 ? field : n; }
+FUNCTION long of_two(long n) { return straight(n) + straight(n + 1); }
+FUNCTION long tail(long n) { field = n; return of_two(n); }
+FUNCTION long looped(long n) { for (; n > 0; n--) field = n; return n; }
+FUNCTION long of_looped(long n) { return looped(n) + 1; }
+FUNCTION long recursive(long n) { long below = n ? recursive(n - 1) : 0; __asm__("" : "+r"(below)); return below + n; }
+FUNCTION long by_pointer(long n) { return pointer(n) + 1; }
+FUNCTION long outside(long n) { return elsewhere(n) + 1; }
+FUNCTION long acquired(long n) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE) + n; }
+FUNCTION void counted(void) { __atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST); }
+FUNCTION void locked(void) { field = 1; while (__atomic_exchange_n(&word, 1, __ATOMIC_SEQ_CST)) ; }
+FUNCTION void tried(void) { if (__atomic_exchange_n(&word, 1, __ATOMIC_SEQ_CST)) elsewhere(1); }
+FUNCTION void under_lock(long n) { locked(); field = n; }
+FUNCTION void called(void) { field = 1; field = 2; __asm__ volatile(SYSTEM_CALL); }
+FUNCTION void paused(void) { while (!field) __asm__ volatile(PAUSE); }
+FUNCTION void slept(void) { __asm__ volatile(SLEEP); }
+FUNCTION void above(void) { called(); field = 1; }
+#if defined(__x86_64__)
+FUNCTION void repeated(long n) { void *to = (void *)&field; __asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(0) : "memory"); }
+#endif
+"""
+
+
+class TestLengths:
+    """The plan says which functions an agent may suppress for good, which it must watch, and which it never suppresses."""
+
+    @pytest.mark.parametrize("compiler", ["gcc", "clang", "aarch64-linux-gnu-gcc"])
+    @pytest.mark.parametrize("level", ["-O0", "-O2"])
+    def test_what_makes_a_call_long(self, compiler, level):
+        if not shutil.which(compiler):
+            pytest.skip(f"no {compiler}")
+        library = os.path.join(new_folder(), "lengths.so")
+        options = ["-march=armv8.1-a"] if compiler.startswith("aarch64") else ["-mwaitpkg"]  # atomics of one instruction, and tpause
+        subprocess.run([compiler, level, "-w", *options, "-fPIC", "-shared", "-fvisibility=hidden", "-x", "c", "-", "-o", library], input=LENGTHS, text=True, check=True,
+                       timeout=LIMIT)
+        flags = {each.name: each.flags for each in plan(library)[1]}
+        expected = {"bounded": {"straight", "of_two", "tail", "acquired", "counted"},
+                    "waits": {"locked", "tried", "under_lock", "called", "paused", "slept", "above"},
+                    "neither": {"looped", "of_looped", "recursive", "by_pointer", "outside", *({"repeated"} & set(flags))}}
+        found = {"bounded": {name for name in flags if flags[name] & planfile.BOUNDED}, "waits": {name for name in flags if flags[name] & planfile.WAITS}}
+        found["neither"] = set(flags) & set.union(*expected.values()) - found["bounded"] - found["waits"]
+        found = {kind: names & set.union(*expected.values()) for kind, names in found.items()}
+        assert found == expected
+        leaves = {"straight", "looped", "acquired", "counted", "locked", "paused", "slept"}
+        assert {name for name in leaves | {"of_two", "called", "by_pointer"} if flags[name] & planfile.LEAF} == leaves
 
 
 @x86

@@ -43,10 +43,33 @@ const char *x86_decoder_open(const char *folder) {
     return NULL;
 }
 
+// Intel SDM volume 2, 2.1.1: legacy prefixes come first, in any order, and a REX prefix after them.
+static int has_prefix(const ZydisDecodedInstruction *in, const uint8_t *code, uint8_t prefix) {
+    for (unsigned n = 0; n < in->length; n++) {
+        switch (code[n]) {
+        case 0xf0:
+        case 0xf2:
+        case 0xf3:
+        case 0x66:
+        case 0x67:
+        case 0x26:
+        case 0x2e:
+        case 0x36:
+        case 0x3e:
+        case 0x64:
+        case 0x65: break;
+        default: return 0;
+        }
+        if (code[n] == prefix) return 1;
+    }
+    return 0;
+}
+
 // Intel SDM volume 2, appendix A: opcode maps. Legacy encodings alone have branches (but for APX, which no compiler uses by default).
 static void classify(const ZydisDecodedInstruction *in, const uint8_t *code, struct x86_instruction *out) {
     unsigned reg = in->raw.modrm.reg;
     if (in->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) return;
+    if (has_prefix(in, code, 0xf0)) out->flags |= X86_ATOMIC;
     if (in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) {
         switch (in->opcode) {
         case 0x70 ... 0x7f: out->kind = X86_CONDITIONAL; break;
@@ -66,6 +89,16 @@ static void classify(const ZydisDecodedInstruction *in, const uint8_t *code, str
         case 0xf4: out->kind = X86_STOP; break;
         case 0x90: // pause is one, and xchg %r8, %rax is none
             if (!(in->attributes & ZYDIS_ATTRIB_HAS_REX) || in->raw.rex.B == 0) out->kind = X86_NOP;
+            if (has_prefix(in, code, 0xf3)) out->flags |= X86_PAUSES;
+            break;
+        case 0xcd: out->kind = X86_SYSTEM; break;
+        case 0x86:
+        case 0x87: // xchg needs no prefix (Intel SDM volume 3, 9.1.2.1)
+            if (in->raw.modrm.mod != 3) out->flags |= X86_ATOMIC;
+            break;
+        case 0xa4 ... 0xa7:
+        case 0xaa ... 0xaf:
+            if (has_prefix(in, code, 0xf2) || has_prefix(in, code, 0xf3)) out->flags |= X86_REPEATS;
             break;
         case 0x8d:
             if (out->displacement) out->kind = X86_LEA;
@@ -90,6 +123,12 @@ static void classify(const ZydisDecodedInstruction *in, const uint8_t *code, str
         case 0x1f: out->kind = X86_NOP; break;
         case 0x05:
         case 0x34: out->kind = X86_SYSTEM; break;
+        case 0x01: // monitorx, mwaitx
+            if (in->raw.modrm.mod == 3 && reg == 7 && (in->raw.modrm.rm == 2 || in->raw.modrm.rm == 3)) out->flags |= X86_PAUSES;
+            break;
+        case 0xae: // tpause, umwait, umonitor; mfence has no prefix, and incssp has rep as umonitor has
+            if (in->raw.modrm.mod == 3 && reg == 6 && (has_prefix(in, code, 0x66) || has_prefix(in, code, 0xf2))) out->flags |= X86_PAUSES;
+            break;
         case 0x1e: // F3 0F 1E FA
             out->kind = in->length == 4 && code[0] == 0xf3 && code[3] == 0xfa ? X86_ENDBR : X86_OTHER;
             break;

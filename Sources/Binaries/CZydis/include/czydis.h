@@ -23,14 +23,17 @@ enum x86_kind {
     X86_ENDBR,          // endbr64
     X86_LEA,            // its address is relative to rip: target
     X86_TRANSACTION,    // xbegin
-    X86_SYSTEM,         // syscall, sysenter
+    X86_SYSTEM,         // syscall, sysenter, int
 };
 enum { X86_NO_BASE = 255 };
 enum {
     X86_SHORT_ONLY = 1,      // has no form with 32 bits
+    X86_ATOMIC = 2,          // the processor locks memory for it: a lock prefix, or xchg with memory
     X86_STACK_BASE = 4,      // an operand is in memory, and its base is rsp
+    X86_REPEATS = 8,         // a string instruction that repeats itself
     X86_BY_TABLE = 16,       // an indirect jump by [… + register * 8], or by a register
     X86_LEGACY = 32,         // neither VEX nor EVEX, and the opcode is of the first map
+    X86_PAUSES = 64,         // pause, tpause, umwait, mwaitx: what code that waits for another thread has
 };
 struct x86_instruction {
     uint8_t length, kind, flags;

@@ -86,8 +86,12 @@ struct ScannedCode {
         var jumpsInside = false
         /// It may run code that is not its own: calls, jumps elsewhere, system calls.
         var leadsElsewhere = false
+        /// What may make a call of it long.
+        var length = CallLength()
     }
     var references: [EntryReference] = []
+    /// Direct calls and tail calls, entry by entry (CallLength.swift).
+    var transfers: [Transfer] = []
     /// Addresses that instructions take, other than starts of functions and addresses within their own.
     var bases: [UInt64] = []
 }

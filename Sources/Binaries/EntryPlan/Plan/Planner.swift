@@ -22,6 +22,7 @@ struct Planner {
     private let options: PlanOptions
     private let marks: EntryMarkTable
     private var bodies: [ScannedCode.Body] = []
+    private var lengths = CallLengths([], [])
     /// For each gap after an entry, how many of its bytes are in use.
     private var usedPadding: [Int: Int] = [:]
     private let needsLandingInstruction: Bool
@@ -96,11 +97,23 @@ struct Planner {
             bases += results[part].bases
             for reference in results[part].references { mark(reference) }
         }
+        measureCalls((0..<partCount).lazy.map { results[$0].transfers })
         markBareSymbols()
         markStored(bases)
         markHandlers()
         findParts()
         markAsked()
+    }
+
+    private mutating func measureCalls(_ parts: some Sequence<[Transfer]>) {
+        for index in bodies.indices {
+            let body = bodies[index]
+            if body.isBroken || body.hasHiddenTargets || body.jumpsInside || body.runsOn { bodies[index].length.hasLoop = true }
+        }
+        let edges = parts.joined().map { transfer in
+            (source: transfer.source, target: UInt32(list.last(at: code.base + UInt64(transfer.target))))
+        }
+        lengths = CallLengths(bodies.map(\.length), edges)
     }
 
     /// Who calls a function that looks up the address that its caller returns to: `__builtin_return_address(1)`. What jumps there in a
@@ -447,6 +460,8 @@ struct Planner {
         function.resume = UInt8(relocated.resume)
         if relocated.isEnded { function.flags |= UInt8(PLAN_FUNCTION_RELOCATED_END) }
         if !bodies[index].leadsElsewhere { function.flags |= UInt8(PLAN_FUNCTION_LEAF) }
+        if lengths.isBounded[index] { function.flags |= UInt8(PLAN_FUNCTION_BOUNDED) }
+        if lengths.mayWait[index] { function.flags |= UInt8(PLAN_FUNCTION_WAITS) }
         let site = entry.address + UInt64(function.patch)
         withUnsafeMutableBytes(of: &function.original) { $0.copyBytes(from: code.code(at: site).prefix(Int(function.replaced))) }
         builder.addRelocated(relocated, to: &function)

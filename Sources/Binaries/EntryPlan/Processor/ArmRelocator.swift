@@ -34,6 +34,17 @@ enum ArmInstruction {
     }
 
     static let nop: UInt32 = 0xd503_201f, branchTarget: UInt32 = 0xd503_245f, anyTarget: UInt32 = 0xd503_24df
+    /// ret, retaa, retab.
+    static func isReturn(_ word: UInt32) -> Bool { word & 0xffff_fc1f == 0xd65f_0000 || word & 0xffff_fbff == 0xd65f_0bff }
+    /// yield, wfe, wfi; wfet, wfit; isb, which programs use where x86-64 has pause. Arm ARM C4.1.94.
+    static func pauses(_ word: UInt32) -> Bool {
+        [0xd503_203f, 0xd503_205f, 0xd503_207f].contains(word) || word & 0xffff_ffc0 == 0xd503_1000 || word & 0xffff_f0ff == 0xd503_30df
+    }
+    /// Exclusive loads and stores and compare-and-swap, but not plain acquire and release; and the atomics of LSE. Arm ARM C4.1.96.
+    static func isAtomic(_ word: UInt32) -> Bool {
+        word & 0x3f00_0000 == 0x0800_0000 && word & 0x00a0_0000 != 0x0080_0000 || word & 0x3b20_0c00 == 0x3820_0000
+    }
+
     static let signA: UInt32 = 0xd503_233f, signB: UInt32 = 0xd503_237f, checkA: UInt32 = 0xd503_23bf
 }
 
@@ -155,7 +166,10 @@ struct ArmScan: CodeScan {
                 finder.call(site, target(distance), index, &body)
             case .register:
                 isEnd = true
-                body.leadsElsewhere = true
+                if !ArmInstruction.isReturn(word) {
+                    body.leadsElsewhere = true
+                    body.length.leadsToUnknown = true
+                }
             case .near(let distance):
                 isEnd = false
                 addressTaken(site, target(distance), entry, index)
@@ -170,11 +184,17 @@ struct ArmScan: CodeScan {
                 if word & 0xffc0_0000 == 0x9100_0000, let page = pages[word >> 5 & 31] { // add, with the rest of an adrp's address
                     addressTaken(site, page &+ UInt64(word >> 10 & 0xfff), entry, index)
                 }
-                if word & 0xfe00_0000 == 0xd600_0000 {
+                if word & 0xfe00_0000 == 0xd600_0000 { // blr
                     isEnd = true
-                    if word & 0xffff_fc1f != 0xd65f_0000 { body.leadsElsewhere = true } // but `ret`
+                    body.leadsElsewhere = true
+                    body.length.leadsToUnknown = true
                 }
-                if word & 0xffe0_001f == 0xd400_0001 { body.leadsElsewhere = true } // svc
+                if word & 0xffe0_001f == 0xd400_0001 { // svc
+                    body.leadsElsewhere = true
+                    body.length.waits = true
+                }
+                if ArmInstruction.pauses(word) { body.length.waits = true }
+                if ArmInstruction.isAtomic(word) { body.length.hasAtomics = true }
             }
         }
         body.runsOn = !isEnd

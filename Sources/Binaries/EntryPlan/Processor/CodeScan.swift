@@ -35,13 +35,27 @@ struct EntryFinder {
         if !(target >= entry.address && target < entry.end) {
             body.leadsElsewhere = true
             if !starts.contains(target), code.text.contains(target) { body.jumpsInside = true }
+            transfer(target, index, &body)
+        } else if target <= site {
+            body.length.hasLoop = true
         }
         if watched.contains(target) { add(site, target, index, kind) }
     }
 
     mutating func call(_ site: UInt64, _ target: UInt64, _ index: Int, _ body: inout ScannedCode.Body) {
         body.leadsElsewhere = true
+        transfer(target, index, &body)
         if starts.contains(target) ? unnamed.contains(target) : watched.contains(target) { add(site, target, index, .call) }
+    }
+
+    /// A call, or a jump out of the entry: as good as a call if it leads to a function's first byte.
+    private mutating func transfer(_ target: UInt64, _ index: Int, _ body: inout ScannedCode.Body) {
+        if !starts.contains(target) {
+            body.length.leadsToUnknown = true
+        } else {
+            body.length.calls = true
+            found.transfers.append(Transfer(source: UInt32(index), target: UInt32(target - code.base)))
+        }
     }
 
     /// An instruction takes an address, which may be where a table begins.

@@ -57,6 +57,9 @@ struct X86Scan: CodeScan {
             let site = entry.address + UInt64(offset)
             let target = site &+ UInt64(bitPattern: instruction.target)
             let kind = x86_kind(UInt32(instruction.kind))
+            if instruction.flags & UInt8(X86_ATOMIC) != 0 { body.length.hasAtomics = true }
+            if instruction.flags & UInt8(X86_REPEATS) != 0 { body.length.hasLoop = true }
+            if instruction.flags & UInt8(X86_PAUSES) != 0 || kind == X86_SYSTEM || kind == X86_TRANSACTION { body.length.waits = true }
             switch kind {
             case X86_JUMP, X86_CONDITIONAL, X86_TRANSACTION:
                 isEnd = kind == X86_JUMP
@@ -68,6 +71,7 @@ struct X86Scan: CodeScan {
             case X86_INDIRECT_JUMP:
                 isEnd = true
                 body.leadsElsewhere = true // to its own branch targets as a rule, which nobody says for certain
+                body.length.leadsToUnknown = true
                 if instruction.flags & UInt8(X86_BY_TABLE) != 0 { hasTableJump = true }
             case X86_LEA:
                 isEnd = false
@@ -82,6 +86,7 @@ struct X86Scan: CodeScan {
             case X86_INDIRECT_CALL, X86_SYSTEM:
                 isEnd = true // it may not return
                 body.leadsElsewhere = true
+                body.length.leadsToUnknown = true
             case X86_NOP: break // after an end it is padding
             default: isEnd = false
             }
