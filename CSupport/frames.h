@@ -88,6 +88,7 @@
 #define THREAD_POSITION 8
 #define THREAD_LOW 16
 #define THREAD_CONTEXT 24
+#define THREAD_PASSES 32
 
 // struct write_position
 #define POSITION_CURSOR 0
@@ -224,6 +225,8 @@ struct thread_state {
     uint64_t low; // end of the thread's own stack; all ones: every call leaves the fast path. Only its thread writes here: where
                   // it lies may be unmapped, or used for something else, once the thread has ended
     struct thread_context *context; // also the top of the agent's stack for this thread
+    int64_t passes; // how many more calls of suppressed functions pass before Swift looks at how long they took
+    uint64_t passes_ticks; // when it looked last; 0 never
 };
 
 /// A call that raises an exception or lets one go on, on another stack; it never returns.
@@ -283,6 +286,7 @@ struct thread_context {
     uint32_t children[CHILDREN];       // ids of the children that run concurrently
     uint32_t unknown_children, looks;  // how many more; how often was looked whether they live
     uint64_t visitors;                 // other threads that have one of its frames on other stacks in their hands
+    uint32_t looks_at_all, preemptions, waits, unused_too; // HotFunctions.swift: the beginning of the measuring, and the thread's switches
     uint64_t cpu_ticks, cpu_ns;        // when an initializer ended: the moment, in ticks, and the thread's CPU time then, in nanoseconds
     struct throwing_call throws[THROWS]; // the latest calls that threw while frames on other stacks were open …
     uint64_t throw_count;              // … and how many there have been: the next one is at this number modulo THROWS
@@ -304,13 +308,13 @@ struct label_library {
 /// Labels of one kind (calls through slots, or patched functions) in this process, for the trampolines.
 struct label_state {
     uint64_t *table; // labels by return address, open addressing; the word before the first is the offset mask. Empty: the first label.
-                     // While recording is off this is a table without free entries: who finds no label asks why
+    // While recording is off this is a table without free entries: who finds no label asks why
     uint64_t next, limit; // the label that is taken next, and up to which one that may be done
-    uint32_t is_full;     // 1: of calls from new call sites only the entry is recorded
+    uint32_t is_full; // 1: of calls from new call sites only the entry is recorded
     // For Swift alone (ReturnLabels.swift):
     uint32_t table_count;
     uint64_t written; // the code of those below is there
-    uint64_t free;    // labels of code that is no longer mapped, linked by LABEL_NEXT
+    uint64_t free; // labels of code that is no longer mapped, linked by LABEL_NEXT
     uint64_t *open_table; // as `table` while recording is on
 };
 
@@ -333,7 +337,7 @@ _Static_assert(AT(thread_context, alternate_mode, CONTEXT_ALTERNATE_MODE) && AT(
                    AT(thread_context, list_mask, CONTEXT_LIST_MASK) && AT(thread_context, tid, CONTEXT_TID),
                "thread context");
 _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, position, THREAD_POSITION) && AT(thread_state, low, THREAD_LOW) &&
-                   AT(thread_state, context, THREAD_CONTEXT),
+                   AT(thread_state, context, THREAD_CONTEXT) && AT(thread_state, passes, THREAD_PASSES),
                "thread state");
 _Static_assert(AT(write_position, cursor, POSITION_CURSOR) && AT(write_position, limit, POSITION_LIMIT) &&
                    AT(write_position, base, POSITION_BASE) && AT(write_position, chunk, POSITION_CHUNK) &&

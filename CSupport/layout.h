@@ -22,7 +22,9 @@
 #define KIND_LOAD 5 /* dlopen: its return is for Swift, too */
 #define KIND_NUMBER 7 /* syscall: Swift looks at the calls with a number that matters */
 #define KIND_PATCHED 8 /* like KIND_CALL, of a function whose own first bytes lead here */
-#define KIND_UNNAMED 9 /* the same before its first call: it has no id */
+#define KIND_UNNAMED 9 /* the same before its first call: it has no id, but its module's index, and above it these bits */
+#define UNNAMED_BOUNDED 0x80000000u /* PLAN_FUNCTION_BOUNDED */
+#define UNNAMED_WAITS 0x40000000u /* PLAN_FUNCTION_WAITS */
 #define KIND_APART 10 /* Swift looks at its calls while frames on other stacks are open */
 #define KIND_INITIALIZER 6 /* called by the loader or libc, to which it returns; no event, no record in the chain */
 
@@ -163,7 +165,7 @@ static inline long tracer_stub_index(const void *address) {
 /// Symbols of the trampolines (*/trampoline.S): never called from C or Swift, only pointed to. One set with and one without
 /// a time filter; on aarch64 also for what the CPU can do and where thread-local state is. Its code goes from `enter` to `end`.
 struct trampoline_set {
-    uint64_t enter, special, returned, returned_checked, end;
+    uint64_t enter, special, returned, returned_checked, end, pass_checked; // pass_checked: 0 where no function is suppressed
 };
 extern const struct trampoline_set tracer_trampoline_sets[] __attribute__((visibility("hidden")));
 void tracer_loader_event(void) __attribute__((visibility("hidden")));
@@ -220,8 +222,9 @@ void tracer_slow_instrumented_exit(struct thread_state *, uint64_t function, uin
 // Swift, called by Swift: lower layers call these, and Agent.swift, which knows all layers, implements them.
 /// Puts a line of the agent's own into the trace, if there is one.
 void tracer_record_message(const uint8_t *text, long byte_count) __attribute__((visibility("hidden")));
-/// A thread gives up a chunk: its words from the first one, and up to the second. Signals are blocked.
-void tracer_chunk_full(const uint64_t *words, const uint64_t *end) __attribute__((visibility("hidden")));
+/// A thread gives up its chunk, whose words end at `end`. Signals are blocked.
+void tracer_chunk_full(const struct trace_chunk_header *chunk, const uint64_t *end, struct thread_context *)
+    __attribute__((visibility("hidden")));
 uint64_t tracer_function_address(uint32_t function) __attribute__((visibility("hidden")));
 /// Returns true if the address lies in the code of the function (aarch64).
 _Bool tracer_function_contains(uint32_t function, uint64_t address) __attribute__((visibility("hidden")));

@@ -437,6 +437,11 @@
 .macro TRAMPOLINE variant, filtered, lse, far
     .pushsection .data.rel.ro
     .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
+    .if \filtered
+    .quad 0
+    .else
+    .quad tracer_pass_checked\variant
+    .endif
     .popsection
     .section .text.trampolines, "ax"
     .p2align 6
@@ -1048,6 +1053,25 @@ tracer_special\variant:
     br x16
     .cfi_endproc
     .size tracer_special\variant, . - tracer_special\variant
+    .ifeq \filtered
+    // As tracer_pass, and every so many calls of a thread to Swift, which looks at how long they took.
+    .type tracer_pass_checked\variant, %function
+tracer_pass_checked\variant:
+    .cfi_startproc
+    THREAD x16, \far
+    str x17, [sp, #-16]!
+    .cfi_def_cfa_offset 16
+    TLS ldr x17, [x16, #THREAD_PASSES]
+    subs x17, x17, #1
+    TLS str x17, [x16, #THREAD_PASSES]
+    ldr x17, [sp], #16
+    .cfi_def_cfa_offset 0
+    b.mi tracer_special\variant
+    ldr x16, [x17, #FUNCTION_TARGET]
+    br x16
+    .cfi_endproc
+    .size tracer_pass_checked\variant, . - tracer_pass_checked\variant
+    .endif
 .Lend\variant:
 .endm
 

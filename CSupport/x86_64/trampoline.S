@@ -420,6 +420,11 @@
 .macro TRAMPOLINE variant, filtered, patched
     .pushsection .data.rel.ro
     .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
+    .if \patched && !\filtered
+    .quad tracer_pass_checked\variant
+    .else
+    .quad 0
+    .endif
     .popsection
     .section .text.trampolines, "ax"
     .p2align 5 // both fit into one page
@@ -1027,6 +1032,22 @@ tracer_special\variant:
     .endif
     .cfi_endproc
     .size tracer_special\variant, . - tracer_special\variant
+    .if \patched && !\filtered
+    // As tracer_pass, and every so many calls of a thread to Swift, which looks at how long they took.
+    .type tracer_pass_checked\variant, @function
+tracer_pass_checked\variant:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    TLS decq IN_TLS(THREAD_PASSES)
+    js tracer_special\variant
+    PUSH FUNCTION_TARGET(%r11)
+    movq 8(%rsp), %r11
+    leaq 16(%rsp), %rsp
+    .cfi_def_cfa_offset 8
+    jmpq *-16(%rsp)
+    .cfi_endproc
+    .size tracer_pass_checked\variant, . - tracer_pass_checked\variant
+    .endif
 .Lend\variant:
 .endm
 

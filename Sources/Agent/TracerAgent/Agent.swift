@@ -171,7 +171,11 @@ public func tracer_record_message(_ text: UnsafePointer<UInt8>!, _ byteCount: In
 }
 
 @c @implementation
-public func tracer_chunk_full(_ words: UnsafePointer<UInt64>!, _ end: UnsafePointer<UInt64>!) { HotFunctions.look(words, end) }
+public func tracer_chunk_full(
+    _ chunk: UnsafePointer<trace_chunk_header>!, _ end: UnsafePointer<UInt64>!, _ context: UnsafeMutablePointer<thread_context>!
+) {
+    HotFunctions.look(chunk, end, context)
+}
 
 @c @implementation
 public func tracer_function_address(_ function: UInt32) -> UInt64 { FunctionTable.entry(function).target }

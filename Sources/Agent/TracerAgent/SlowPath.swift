@@ -31,6 +31,7 @@ public func tracer_slow_enter(
         if Inspection.confinement(hook, spills) != nil { recorder.pass() }
         return nil
     }
+    if kind == UInt16(KIND_PATCHED) && HotFunctions.isPassing(hook) && !HotFunctions.resumes(hook, state) { return nil }
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
     stopAfterLoss()
     recorder.resumeFaultHandler()

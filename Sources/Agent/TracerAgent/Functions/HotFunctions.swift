@@ -1,7 +1,13 @@
 // Functions that record their calls themselves, are called very often, and are so short that recording costs more than they do: an
-// accessor would take ten times as long as without. What a thread has written is looked at, a word in some dozens, when its chunk is
-// full. Who is found leads past the recorder from then on, by one store of a word that its stub reads at each call. The file says
-// when that was; until then all its calls are in it.
+// accessor would take ten times as long as without. They are suppressed: they lead past the recorder from some moment on, by one store
+// of a word that their stubs read at each call. The file says when that was; until then all their calls are in it.
+//
+// What nobody records nobody can miss in the figures: the time of a suppressed function counts as its caller's own. So it must be short.
+// - One that may wait (PLAN_FUNCTION_WAITS: system calls, locks, pauses, or what leads to them) is never suppressed, nor one in whose call
+//   a thread was found to have waited.
+// - The average has all calls, of whatever kind, by their true lengths (HotCalls.swift).
+// - One whose calls its code bounds (PLAN_FUNCTION_BOUNDED) stays suppressed. Any other, which has a loop or calls more, is watched: every
+//   so many calls a thread looks at how long they took, and unless that was short, all in all, the function is recorded again for a while.
 import CSupport
 import CTraceLayout
 
@@ -9,61 +15,215 @@ enum HotFunctions {
     /// TRACER_KEEPHOT.
     nonisolated(unsafe) static var areKept = Variables.keepsHot.standard
 
-    /// About this many complete calls are needed to decide.
-    private static let calls = 100_000
-    /// One word in `stride` is looked at: a prime, so that no loop of the program keeps step with it.
-    private static let stride = 61
-    private static let samples = UInt32(calls / stride)
+    /// About this many complete calls make a function a candidate: one word in `stride` is looked at when a thread's chunk is full. The
+    /// stride is a prime, so that no loop of the program keeps step with it.
+    private static let sampledCalls = 65_536, stride = 61
+    private static let samples = UInt32(sampledCalls / stride)
+    /// Number of a candidate's calls that are measured, one by one; fewer if it was suppressed before. If they do not come while `patience`
+    /// chunks are filled, it is not called very often.
+    private static let measuredCalls: UInt32 = 32_768, laterCalls: UInt32 = 8_192
+    private static let patience: UInt32 = 64
     /// A call, measured with a clock read in it, is short if it takes less than this many times the cost of recording one.
     private static let shortness: UInt64 = 2
+    /// A function is not suppressed if more than one call in this many is not one word: little would be gained.
+    private static let severalPart: UInt32 = 16
+    /// Calls of suppressed functions that a thread makes before it looks at the time that they took.
+    private static let passes: UInt64 = 1024
+    /// A watched function is recorded again after this many nanoseconds, then after twice as many, and so on.
+    private static let firstPause: UInt64 = 100_000_000, mostDoublings: UInt64 = 7
 
-    /// Sums over the calls that were looked at. A call of more than 2^20 ticks counts as 2^20, so that the sum fits.
+    /// The sampled calls of one function.
     private struct Seen: BitwiseCopyable {
-        var hook: UnsafeMutablePointer<function_hook>? // nil: its calls come through slots, or it is suppressed
-        var calls: UInt32 = 0
+        var hook: UnsafeMutablePointer<function_hook>? // nil: it is not to be suppressed
+        var calls: UInt32 = 0 // isCandidate: `ticks` is its index in `candidates`
         var ticks: UInt32 = 0
+
+        static let isCandidate: UInt32 = .max
+    }
+    private enum State: UInt8 { case sampled, measured, suppressed }
+    /// A function that was once measured.
+    private struct Candidate: BitwiseCopyable {
+        let hook: UnsafeMutablePointer<function_hook>
+        var state = State.measured
+        var isWatched: Bool
+        var isSaid = false // the file says that it was suppressed
+        var doublings: UInt8 = 0
+        var sampledCalls: UInt32 = 0, sampledTicks: UInt32 = 0
+        var calls: UInt32 = 0, several: UInt32 = 0
+        var ticks: UInt64 = 0
+        var chunks: UInt32 = 0
+        var due: UInt64 = 0 // suppressed: from then on it may be recorded again, in ticks
     }
     nonisolated(unsafe) private static var functions = Table<Seen>() // indexed by id; appended to with FunctionTable's lock held
+    nonisolated(unsafe) private static var candidates = Table<Candidate>()
+    /// Candidates that are being measured, and how often there was the first of them.
+    nonisolated(unsafe) private static var measured = 0
+    nonisolated(unsafe) private static var beginnings: UInt32 = 0
     nonisolated(unsafe) private static var lock = Lock()
     /// In a forked child: another thread of the parent may have held it.
     static func becomeChild() { lock = Lock() }
 
     /// The function got this id. FunctionTable's lock is held.
-    static func add(_ id: UInt32, _ hook: UnsafeMutablePointer<function_hook>) {
+    static func add(_ id: UInt32, _ hook: UnsafeMutablePointer<function_hook>, isBounded: Bool) {
         if areKept { return }
         while functions.count <= Int(id) { if !functions.append(Seen(hook: nil)) { return } }
-        functions.pointer(Int(id)).pointee.hook = hook
+        // Hooks are aligned: the lowest bit is free.
+        functions.pointer(Int(id)).pointee.hook = isBounded ? hook : Self.watched(hook)
+    }
+    private static func watched(_ hook: UnsafeMutablePointer<function_hook>) -> UnsafeMutablePointer<function_hook>? {
+        UnsafeMutablePointer(bitPattern: UInt(bitPattern: hook) | 1)
     }
 
+    // MARK: - Full chunks
+
     /// Signals are blocked. No word below `end` is written any more, but those that an interrupted trampoline has reserved.
-    static func look(_ words: UnsafePointer<UInt64>, _ end: UnsafePointer<UInt64>) {
+    static func look(_ chunk: UnsafePointer<trace_chunk_header>, _ end: UnsafePointer<UInt64>, _ context: ThreadContext) {
         if functions.count == 0 { return }
         let cost = UInt64(TraceOutput.cost.leaf)
         if cost == 0 { return } // not known, or a time filter omits what is short
         lock.lock()
         defer { lock.unlock() }
+        measure(chunk, end, context, cost)
+        sample(HotCalls.words(of: chunk), end, cost)
+        // From here on.
+        if measured > 0 && context.pointee.looks_at_all != beginnings { begin(context) }
+    }
+
+    private static func isShort(_ ticks: UInt64, _ calls: UInt64, _ cost: UInt64) -> Bool {
+        ticks < UInt64(1) &<< 40 && ticks &* UInt64(TRACE_COST_PARTS) < calls &* cost &* shortness
+    }
+
+    private static func sample(_ words: UnsafePointer<UInt64>, _ end: UnsafePointer<UInt64>, _ cost: UInt64) {
         var word = words
         while word < end {
             let event = Event(word: word.pointee)
             word += stride
             if event.kind != .complete || Int(event.function) >= functions.count { continue }
-            let function = functions.pointer(Int(event.function))
-            if function.pointee.hook == nil { continue }
-            function.pointee.calls &+= 1
-            function.pointee.ticks &+= UInt32(min(event.duration, 1 &<< 20))
-            if function.pointee.calls < samples { continue }
-            if UInt64(function.pointee.ticks) &* UInt64(TRACE_COST_PARTS) < UInt64(samples) &* cost &* shortness {
-                suppress(event.function, function)
+            let function = functions.pointer(Int(event.function)), ticks = UInt32(truncatingIfNeeded: event.duration)
+            guard let hook = function.pointee.hook else { continue }
+            if function.pointee.calls == Seen.isCandidate {
+                let candidate = candidates.pointer(Int(function.pointee.ticks))
+                if candidate.pointee.state != .sampled { continue }
+                if isOften(&candidate.pointee.sampledCalls, &candidate.pointee.sampledTicks, ticks, cost) { begin(candidate) }
+            } else if isOften(&function.pointee.calls, &function.pointee.ticks, ticks, cost) {
+                let bits = UInt(bitPattern: hook), index = candidates.count
+                guard let hook = UnsafeMutablePointer<function_hook>(bitPattern: bits & ~1),
+                    candidates.append(Candidate(hook: hook, isWatched: bits & 1 != 0))
+                else { continue }
+                function.pointee.calls = Seen.isCandidate
+                function.pointee.ticks = UInt32(index)
+                begin(candidates.pointer(index))
             }
-            function.pointee.calls = 0
-            function.pointee.ticks = 0
         }
     }
+    /// One more sampled call. True: there were many, and those that are one word are short.
+    private static func isOften(_ calls: inout UInt32, _ sum: inout UInt32, _ ticks: UInt32, _ cost: UInt64) -> Bool {
+        calls &+= 1
+        sum &+= ticks // below 2^17 each
+        if calls < samples { return false }
+        defer {
+            calls = 0
+            sum = 0
+        }
+        return isShort(UInt64(sum), UInt64(samples), cost)
+    }
 
-    private static func suppress(_ id: UInt32, _ function: UnsafeMutablePointer<Seen>) {
-        guard let hook = function.pointee.hook else { return }
-        function.pointee.hook = nil
-        MetadataWriter.suppressed(id, ticks: Clock.ticks())
-        tracer_store_release_64(&hook.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
+    // MARK: - Candidates
+
+    /// From the next chunk of each thread on.
+    private static func begin(_ candidate: UnsafeMutablePointer<Candidate>) {
+        candidate.pointee.state = .measured
+        candidate.pointee.calls = 0
+        candidate.pointee.several = 0
+        candidate.pointee.ticks = 0
+        candidate.pointee.chunks = 0
+        if measured == 0 { beginnings &+= 1 }
+        measured &+= 1
+    }
+    private static func begin(_ context: ThreadContext) {
+        context.pointee.looks_at_all = beginnings
+        (context.pointee.preemptions, context.pointee.waits) = ThreadSwitches.count()
+    }
+
+    private static func candidate(_ function: UInt32) -> UnsafeMutablePointer<Candidate>? {
+        if Int(function) >= functions.count { return nil }
+        let seen = functions.pointer(Int(function))
+        return seen.pointee.calls == Seen.isCandidate && seen.pointee.hook != nil ? candidates.pointer(Int(seen.pointee.ticks)) : nil
+    }
+    /// Returns true if calls of the function are measured.
+    @inline(__always) static func isMeasured(_ function: UInt32) -> Bool { candidate(function)?.pointee.state == .measured }
+    /// A call of a function that is measured. `isSeveral`: it is not one word.
+    static func add(_ function: UInt32, ticks: UInt64, isSeveral: Bool) {
+        guard let candidate = candidate(function) else { return }
+        candidate.pointee.calls &+= 1
+        if isSeveral { candidate.pointee.several &+= 1 }
+        candidate.pointee.ticks &+= min(ticks, 1 &<< 40)
+    }
+    /// In a call of the function its thread has waited: it is recorded for good.
+    static func keep(_ function: UInt32) {
+        guard let candidate = candidate(function) else { return }
+        if candidate.pointee.state == .measured { measured &-= 1 }
+        candidate.pointee.state = .sampled
+        functions.pointer(Int(function)).pointee.hook = nil
+    }
+
+    private static func measure(
+        _ chunk: UnsafePointer<trace_chunk_header>, _ end: UnsafePointer<UInt64>, _ context: ThreadContext, _ cost: UInt64
+    ) {
+        if measured == 0 || context.pointee.looks_at_all != beginnings { return }
+        let (preemptions, waits) = ThreadSwitches.count()
+        var calls = HotCalls(
+            preemptions: preemptions &- context.pointee.preemptions, hasWaited: waits != context.pointee.waits)
+        (context.pointee.preemptions, context.pointee.waits) = (preemptions, waits)
+        calls.add(chunk, until: end)
+        for n in 0..<candidates.count where candidates[n].state == .measured { judge(candidates.pointer(n), cost) }
+    }
+    private static func judge(_ candidate: UnsafeMutablePointer<Candidate>, _ cost: UInt64) {
+        candidate.pointee.chunks &+= 1
+        let calls = candidate.pointee.calls
+        if calls < (candidate.pointee.isSaid ? laterCalls : measuredCalls) {
+            if candidate.pointee.chunks < patience { return }
+            candidate.pointee.state = .sampled
+        } else if candidate.pointee.several <= calls / severalPart && isShort(candidate.pointee.ticks, UInt64(calls), cost) {
+            suppress(candidate)
+        } else {
+            candidate.pointee.state = .sampled
+        }
+        measured &-= 1
+    }
+
+    private static func suppress(_ candidate: UnsafeMutablePointer<Candidate>) {
+        let now = Clock.ticks(), hook = candidate.pointee.hook
+        candidate.pointee.state = .suppressed
+        if !candidate.pointee.isSaid { MetadataWriter.suppressed(hook.pointee.function, ticks: now) }
+        candidate.pointee.isSaid = true
+        candidate.pointee.due = now &+ Clock.ticks(in: firstPause &<< min(UInt64(candidate.pointee.doublings), mostDoublings))
+        if UInt64(candidate.pointee.doublings) < mostDoublings { candidate.pointee.doublings &+= 1 }
+        let enter = candidate.pointee.isWatched ? Trampolines.patchedSet.pass_checked : tracer_address_pass()
+        tracer_store_release_64(&hook.pointee.instant, enter) // FUNCTION_ENTER
+    }
+
+    // MARK: - Watched functions
+
+    /// Returns true if the function is suppressed, and watched.
+    static func isPassing(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
+        hook.pointee.instant == Trampolines.patchedSet.pass_checked
+    }
+
+    /// A thread has made `passes` calls that passed, and this one is of the function. Returns true if it is recorded from now on.
+    static func resumes(_ hook: UnsafeMutablePointer<function_hook>, _ state: UnsafeMutablePointer<thread_state>) -> Bool {
+        let now = Clock.ticks(), before = state.pointee.passes_ticks
+        state.pointee.passes = Int64(passes)
+        state.pointee.passes_ticks = now
+        // They were short even if the thread has done nothing else.
+        if before == 0 || isShort(now &- before, passes, UInt64(TraceOutput.cost.leaf)) { return false }
+        lock.lock()
+        defer { lock.unlock() }
+        guard let candidate = candidate(hook.pointee.function), candidate.pointee.state == .suppressed, now >= candidate.pointee.due else {
+            return false
+        }
+        begin(candidate)
+        tracer_store_release_64(&hook.pointee.instant, Trampolines.patchedSet.enter) // FUNCTION_ENTER
+        return true
     }
 }

@@ -58,9 +58,8 @@ extension ThreadRecorder {
     /// Once, when it is given up: who could not have another one comes again.
     private func lookAtChunk() {
         guard let chunk = context.pointee.chunk, let cursor = position.pointee.cursor else { return }
-        let body = Int(chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee.body_offset)
         let end = chunk + Int(ThreadRecorder.usedBytes(chunk, until: cursor, context))
-        tracer_chunk_full((chunk + body).assumingMemoryBound(to: UInt64.self), end.assumingMemoryBound(to: UInt64.self))
+        tracer_chunk_full(chunk.assumingMemoryBound(to: trace_chunk_header.self), end.assumingMemoryBound(to: UInt64.self), context)
     }
 
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.

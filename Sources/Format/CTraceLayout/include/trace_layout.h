@@ -405,7 +405,7 @@ struct trace_patched_record {
     uint32_t patched;
     uint32_t reserved;
 };
-/// From this moment on the function is suppressed (hot): its calls are not recorded, because they are short and very many.
+/// From this moment on the function is suppressed (hot): not all its calls are recorded, because they are short and very many.
 struct trace_suppressed_record {
     struct trace_record record;
     uint32_t function;

@@ -19,7 +19,7 @@ enum InstrumentedFunctions {
             { $0.pointee.function != 0 && FunctionTable.entry($0.pointee.function).module == UInt32(index ?? Int(Int32.max)) },
             { make(function, index) })
         guard let hook = found else { return TraceOutput.drop() }
-        if hook.pointee.instant != 0 { return } // it is not to be recorded, or not any more
+        if hook.pointee.instant != 0 { return } // it is not to be recorded
         recorder.enterInstrumented(hook, at: stackPointer, from: site)
     }
 
@@ -29,7 +29,6 @@ enum InstrumentedFunctions {
         hook.target = UnsafeRawPointer(bitPattern: UInt(function))
         hook.kind = UInt16(KIND_CALL)
         hook.instant = 1 // not recorded, as code that was made at run time
-        var isNew = false
         if let index {
             let module = ModuleTable.modules.pointer(index)
             if NameFilter.admits(address: function &- module.pointee.image.bias, path: module.pointee.path),
@@ -38,12 +37,9 @@ enum InstrumentedFunctions {
                 hook.function = id
                 hook.head = Event.head(.enter, id)
                 hook.instant = 0
-                isNew = true
             }
         }
         if !hooks.append(hook) { return nil }
-        let made = hooks.pointer(hookIndex)
-        if isNew { FunctionTable.locked { HotFunctions.add(made.pointee.function, made) } }
-        return made
+        return hooks.pointer(hookIndex)
     }
 }

@@ -339,7 +339,7 @@ enum PatchedFunctions {
             let entry = UnsafeMutablePointer<function_hook>(bitPattern: UInt(hook))!
             entry.pointee.target = UnsafeRawPointer(stub + Int(EntryPatch.stubBytes(function)))
             entry.pointee.head = UInt64(function.address)
-            entry.pointee.function = UInt32(work.index)
+            entry.pointee.function = UInt32(work.index) | lengthBits(function)
             entry.pointee.kind = UInt16(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
             if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), keys, module) }
@@ -349,6 +349,13 @@ enum PatchedFunctions {
         if !Memory.protectCode(area.code, area.codeBytes) { return false }
         relocated.publish()
         return true
+    }
+
+    /// What the plan says of the length of its calls, for its hook until it has an id.
+    private static func lengthBits(_ function: plan_function) -> UInt32 {
+        let flags = UInt32(function.flags)
+        return (flags & UInt32(PLAN_FUNCTION_BOUNDED) != 0 ? UNNAMED_BOUNDED : 0)
+            | (flags & UInt32(PLAN_FUNCTION_WAITS) != 0 ? UNNAMED_WAITS : 0)
     }
 
     /// Gives a function whose calls have an object an id at once, since its name is known now, and a record of its own. It keeps the
@@ -503,7 +510,8 @@ enum PatchedFunctions {
     static func number(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
         FunctionTable.locked {
             if hook.pointee.kind != UInt16(KIND_UNNAMED) { return true } // another thread was faster
-            let index = Int(hook.pointee.function)
+            let index = Int(hook.pointee.function & ~(UNNAMED_BOUNDED | UNNAMED_WAITS))
+            let isBounded = hook.pointee.function & UNNAMED_BOUNDED != 0, mayWait = hook.pointee.function & UNNAMED_WAITS != 0
             let low = ModuleTable.modules.pointer(index).pointee.image.low
             guard let id = FunctionTable.number(areas[index].base &+ hook.pointee.head, module: index, low: low) else { return false }
             hook.pointee.head = Event.head(.enter, id)
@@ -513,7 +521,7 @@ enum PatchedFunctions {
                 CalledFunctions.isNumbered(hook)
             } else {
                 tracer_store_release_64(&hook.pointee.instant, Trampolines.patchedSet.enter)
-                HotFunctions.add(id, hook)
+                if !mayWait { HotFunctions.add(id, hook, isBounded: isBounded) }
             }
             return true
         }
