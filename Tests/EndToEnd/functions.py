@@ -1,5 +1,6 @@
 """Functions that are recorded by their own first bytes (TRACER_FUNCTIONS): each call once, with the counts that the program itself
 kept; programs of the distribution with every function of theirs and of their libraries, libc included; plans that do not fit."""
+import csv
 import dataclasses
 import json
 import os
@@ -467,6 +468,105 @@ def a_short_function_called_very_often_is_suppressed(test):
         for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function suppressed after many calls: --keep-hot"),
                                 (("replay", path, "--from", "99%"), "1 short function suppressed after many calls")):
             expect((line in test.tool(*arguments).stdout) != keeps, f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
+
+
+SLOW = r"""
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#define FUNCTION __attribute__((noinline, noclone, used))
+static volatile long field = 3;
+static long table[64];
+static atomic_int word, spun, isHeld;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+FUNCTION static long accessor(long n) { return field + n; }
+FUNCTION static long of_two(long n) { return accessor(n) + accessor(n + 1); }
+FUNCTION static long get(long n) { if (n % 1000 == 0) for (int i = 0; i < 1000000; i++) field = 3; return field * n; }
+FUNCTION static long miss(long n) { usleep(1000); return n; }
+FUNCTION static long cached(long n) { return n % 1000 ? field + n : miss(n); }
+FUNCTION static long summed(long n) { long s = 0; for (long i = 0; i < n; i++) { s += table[i & 63]; __asm__ volatile("" : "+r"(s)); } return s; }
+FUNCTION static void lock(void) { int free = 0; if (!atomic_compare_exchange_strong(&word, &free, 1)) while (atomic_exchange(&word, 2)) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 2, NULL); }
+FUNCTION static void unlock(void) { if (atomic_exchange(&word, 0) == 2) syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1); }
+FUNCTION static void spin(void) { while (atomic_exchange(&spun, 1)) ; }
+FUNCTION static void unspin(void) { atomic_store(&spun, 0); }
+FUNCTION static long first_phase(void) { long s = 0; for (long i = 0; i < 2000000; i++) s += summed(2); return s; }
+FUNCTION static long second_phase(double begin) { long n = 0; for (; now() - begin < 1.5; n++) table[1] += summed(100000); return n; }
+static void *holder(void *unused) {
+    lock();
+    spin();
+    atomic_store(&isHeld, 1);
+    usleep(200000);
+    unspin();
+    usleep(200000);
+    unlock();
+    return unused;
+}
+int main(void) {
+    long sum = 0;
+    for (long i = 0; i < 400000; i++) sum += of_two(i);
+    for (long i = 0; i < 400000; i++) sum += get(i);
+    for (long i = 0; i < 400000; i++) sum += cached(i);
+    for (long i = 0; i < 400000; i++) { lock(); unlock(); spin(); unspin(); }
+    pthread_t thread;
+    pthread_create(&thread, NULL, holder, NULL);
+    while (!atomic_load(&isHeld)) usleep(1000);
+    double begin = now();
+    spin();
+    double spun = now();
+    unspin();
+    lock();
+    double locked = now();
+    unlock();
+    pthread_join(thread, NULL);
+    sum += first_phase();
+    double computing = now();
+    sum += second_phase(computing);
+    fprintf(stderr, "%ld\n", sum);
+    printf("spin %.6f\nlock %.6f\nsummed %.6f\n", spun - begin, locked - spun, now() - computing);
+}
+"""
+
+
+def long_and_waiting_calls_are_not_suppressed(test):
+    """A function is short by the average of all its calls, and what may wait is never suppressed; a loop that becomes long is noticed."""
+    program = test.planned("gcc", "-O2", "-pthread", source=SLOW, name="slow")
+    test.forget_traces()
+    said = test.execute([program], said=None, TRACER_FUNCTIONS="*").stdout.decode()
+    took = {name: float(seconds) * 1e9 for name, seconds in (line.split() for line in said.splitlines())}
+    trace = test.checked_trace()
+    path = trace.path
+    rows = {row["name"]: row for row in test.json("report", path)["functions"]}
+    left_out = {name for name, row in rows.items() if row.get("left_out")}
+    # What only sets a lock free has neither a loop nor a call, and is never long.
+    expect(left_out == {"accessor", "of_two", "summed", "unspin"}, f"suppressed: {left_out}")
+    calls = {name: rows[name]["calls"] for name in ("get", "cached", "miss", "lock", "unlock", "spin")}
+    expect(calls == {"get": 400000, "cached": 400000, "miss": 400, "lock": 400002, "unlock": 400002, "spin": 400002}, f"{calls}")
+    # Each of the two took most of the time that the program measured; and a loop, from when it was noticed on.
+    for name, part in (("spin", 0.9), ("lock", 0.9), ("summed", 0.5)):
+        expect(rows[name]["total_ns"] > part * took[name], f"{name}: {rows[name]['total_ns']} ns recorded of {took[name]:.0f}")
+    # Their callers' own time includes what is not recorded, in every reader.
+    callers = {"main", "of_two", "first_phase", "second_phase"}
+    marked = {name for name, row in rows.items() if row.get("self_holds_left_out")}
+    expect(marked == callers, f"callers of suppressed functions: {marked}")
+    tree = test.json("tree", path)
+    for key, names in (("left_out", left_out), ("self_holds_left_out", callers)):
+        found = {tree["functions"][node["function"]]["name"] for node in tree["nodes"] if node.get(key)}
+        expect(found == names, f"tree, {key}: {found}")
+    upward = test.json("callers", path, "accessor")["callers"]
+    expect(all(node.get("left_out") and not node.get("self_holds_left_out") for node in upward["nodes"] if node["parent"] >= 0),
+           f"callers of accessor: {upward['nodes']}")
+    table = csv.DictReader(test.tool("report", path, "--csv").stdout.splitlines())
+    expect({row["name"] for row in table if row["self_holds_left_out"] == "true"} == callers, "report --csv has other callers")
+    one = test.json("report", path, "second_phase")
+    expect(one.get("self_holds_left_out") and not one.get("left_out"), f"report second_phase: {one.get('self_holds_left_out')}")
+    for words, line in ((("report", path), "≤ with the suppressed calls"), (("tree", path), "≤ with the suppressed calls"), (("tree", path), "≥"),
+                        (("report", path, "accessor"), "≥"), (("callers", path, "accessor"), "≥"), (("report", path, "--by", "caller"), "≤")):
+        expect(line in test.tool(*words).stdout, f"{' '.join(words)}: no {line!r}")
 
 
 def small_leaves_are_excluded_on_request(test):

@@ -65,7 +65,7 @@ package struct Metadata: Sendable, RecordReader {
     private(set) var clockSamples: [trace_clock_sample] = []
     /// Modules whose functions the user wants recorded: how many there are, and how many of them are. None: there was no plan.
     package private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
-    /// Functions of which no call is recorded from a moment on, by id: there were very many, and they are short.
+    /// Functions of which not all calls are recorded from a moment on, by id: there were very many, and they are short.
     package private(set) var suppressed: [UInt32: Ticks] = [:]
     /// When the kernel saw threads end, by thread id: CLOCK_MONOTONIC, in no order.
     private(set) var taskEnds: [UInt32: [UInt64]] = [:]
@@ -178,7 +178,7 @@ package struct Metadata: Sendable, RecordReader {
             self.patched[patched.module] = (Int(patched.functions), Int(patched.patched))
         case TRACE_RECORD_SUPPRESSED:
             let hot = try body(trace_suppressed_record.self, buffer, offset, byteCount)
-            suppressed[hot.function] = Ticks(hot.ticks)
+            suppressed[hot.function] = min(suppressed[hot.function] ?? Ticks(hot.ticks), Ticks(hot.ticks))
         case TRACE_RECORD_KERNEL:
             let kernel = try body(trace_kernel_record.self, buffer, offset, byteCount)
             self.kernel = KernelGrant(kernel)

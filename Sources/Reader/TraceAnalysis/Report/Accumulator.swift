@@ -16,9 +16,22 @@ struct FunctionSums: BitwiseCopyable {
     var maximum: UInt64 = 0
     /// Row of the duration counts, 0 before the first.
     var durationRow: UInt32 = 0
-    var isEntryOnly: Bool = false
+    /// What makes calls of the function special: one look at them all.
+    private(set) var kinds: UInt8 = 0
+    /// Calls of suppressed functions were made from it: those that are not recorded are in its own time.
+    var holdsSuppressed = false
+
+    private func has(_ kind: UInt8) -> Bool { kinds & kind != 0 }
+    private mutating func set(_ kind: UInt8, _ value: Bool) { kinds = value ? kinds | kind : kinds & ~kind }
+    var isEntryOnly: Bool {
+        get { has(1) }
+        set { set(1, newValue) }
+    }
     /// There were more calls than are recorded.
-    var isSuppressed = false
+    var isSuppressed: Bool {
+        get { has(2) }
+        set { set(2, newValue) }
+    }
 
     /// A call of known length.
     @inline(__always) mutating func time(_ duration: UInt64, isOutermost: Bool) {
@@ -39,6 +52,7 @@ struct FunctionSums: BitwiseCopyable {
         minimum = min(minimum, other.minimum)
         maximum = max(maximum, other.maximum)
         isSuppressed = isSuppressed || other.isSuppressed
+        holdsSuppressed = holdsSuppressed || other.holdsSuppressed
     }
 }
 
@@ -83,6 +97,14 @@ package struct Accumulator: ~Copyable {
         durations.record(duration, row: durationRow)
     }
 
+    /// A call of a special function.
+    private mutating func note(_ row: UInt32, from caller: UInt32) {
+        if sums[Int(row)].isSuppressed { sums[Int(caller)].holdsSuppressed = true }
+    }
+
+    /// The threads called suppressed functions while no recorded call was open.
+    var ownCodeHoldsSuppressed: Bool { sums[0].holdsSuppressed }
+
     @inline(never) private mutating func unknownRow(_ function: UInt32) -> UInt32 {
         let row = rows.unknownRow(function)
         if Int(row) >= sums.count {
@@ -121,6 +143,7 @@ package struct Accumulator: ~Copyable {
             made[row] &+= other.made[index]
             durations.add(other.durations, row: theirs.durationRow, to: &sums[row].durationRow)
         }
+        if other.ownCodeHoldsSuppressed { sums[0].holdsSuppressed = true }
         calls &+= other.calls
         orphans &+= other.orphans
         unwound &+= other.unwound
@@ -148,6 +171,7 @@ extension Accumulator: CallSink {
     ) {
         let duration = time > frame.enter ? time &- frame.enter : 0
         coverage.add(frame.enter, time, depth: depth)
+        if _slowPath(sums[Int(frame.row)].kinds != 0) { note(frame.row, from: parent.row) }
         if ending == .unwound { unwound &+= 1 }
         if _slowPath(ending == .elsewhere) { return moveSelf(duration, from: parent.row, to: frame.row) }
         if _fastPath(ending != .lost && ending != .part) {
@@ -166,7 +190,10 @@ extension Accumulator: CallSink {
     ) {
         calls &+= 1
         sums[Int(row)].calls &+= 1
-        if _slowPath(sums[Int(row)].isEntryOnly) { return }
+        if _slowPath(sums[Int(row)].kinds != 0) {
+            note(row, from: parent.row)
+            if sums[Int(row)].isEntryOnly { return }
+        }
         coverage.add(start, end, depth: depth)
         time(end &- start, row, parent: parent.row, isOutermost: isOutermost)
     }

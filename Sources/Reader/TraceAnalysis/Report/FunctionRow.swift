@@ -32,12 +32,12 @@ package struct FunctionRow: Record {
         Member("symbol", "as in the file", \.figures.symbol)
         Member("module", "file name of the module it lies in", \.figures.module).column("module", .text) { $0.figures.module }
         Member("calls", "that began", \.figures.calls).column("calls") {
-            $0.figures.name == FunctionNames.ownCode ? "-" : ($0.figures.isSuppressed ? "≥" : "") + grouped($0.figures.calls)
+            $0.figures.name == FunctionNames.ownCode ? "-" : $0.figures.callsMark + grouped($0.figures.calls)
         }
         Member("total_ns", "from entry to exit, a recursive function's outermost calls only", \.figures.total)
             .column("total") { $0.isUntimed ? "-" : spelt($0.figures.total) }
         Member("self_ns", "without the recorded calls made from it; of calls that overlap (coroutines) the later one has the time", \.figures.selfTime)
-            .column("self") { $0.isUntimed ? "-" : column(readable(signed: $0.figures.selfTime)) }
+            .column("self") { $0.isUntimed ? "-" : $0.figures.selfMark + column(readable(signed: $0.figures.selfTime)) }
         Member("share", "self_ns as a part of all self times and the programs' own code, 0 to 1; null: that is not known", \.share)
             .column("share") { $0.isUntimed ? "-" : $0.share.map { percent($0) } ?? "-" }
         Member("min_ns", "of one call; null where none has a known length", \.figures.minimum).column("minimum") {
@@ -48,8 +48,11 @@ package struct FunctionRow: Record {
         Member("p99_ns", \.figures.percentile99).column("p99") { spelt($0.figures.percentile99) }
         Member.shown("average", "average") { ($0.isMarked ? "* " : "") + spelt($0.figures.average) }
         Member.shown("shape", DurationShape.title) { $0.figures.shape.text }
-        Member.optional("left_out", "true: there were more calls, which are not recorded (record --keep-hot)") {
+        Member.optional("left_out", leftOutMeaning) {
             $0.figures.isSuppressed ? true : nil
+        }
+        Member.optional("self_holds_left_out", heldMeaning) {
+            $0.figures.holdsSuppressed ? true : nil
         }
         Member(
             "recording_ns",
@@ -76,6 +79,26 @@ package struct FunctionRow: Record {
     }
 
     private static func spelt(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
+}
+
+let leftOutMeaning = "true: there were more calls, which are not recorded (record --keep-hot)"
+let heldMeaning = "true: self_ns includes calls of functions with left_out that are not recorded"
+
+/// What stands before figures of suppressed functions, and of those that call them.
+enum SuppressionMark {
+    static func calls(_ isSuppressed: Bool) -> String { isSuppressed ? "≥" : "" }
+    static func selfTime(_ holdsSuppressed: Bool) -> String { holdsSuppressed ? "≤" : "" }
+
+    /// The lines that explain the marks which are there.
+    static func notes(isSuppressed: Bool, holdsSuppressed: Bool) -> [String] {
+        (isSuppressed ? ["≥ short and called very often: later calls were suppressed; record --keep-hot keeps them"] : [])
+            + (holdsSuppressed ? ["≤ with the suppressed calls of functions that it calls"] : [])
+    }
+}
+
+extension FunctionSummary {
+    var callsMark: String { SuppressionMark.calls(isSuppressed) }
+    var selfMark: String { SuppressionMark.selfTime(holdsSuppressed) }
 }
 
 /// A function with what the files say of where it is.

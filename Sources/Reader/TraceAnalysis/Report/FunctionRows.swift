@@ -48,7 +48,7 @@ extension FunctionSummary {
         self.init(
             name: function.name, symbol: function.symbol, module: function.module, calls: sums.calls, timedCalls: sums.timed,
             total: time(sums.total), selfTime: scale?.signedNanoseconds(sums.selfTime) ?? sums.selfTime, isSuppressed: sums.isSuppressed,
-            recording: recording)
+            holdsSuppressed: sums.holdsSuppressed, recording: recording)
         guard sums.timed > 0 else { return }
         average = time(sums.sum / sums.timed)
         minimum = time(sums.minimum)

@@ -81,7 +81,7 @@ package struct InfoOutput: Record {
         Member("warnings", "what is damaged", \.trace.warnings)
         Member("threads", \.threads)
         Member("modules", \.modules)
-        Member("left_out", "functions of which no call is recorded from a moment on (record --keep-hot)", \.suppressed)
+        Member("left_out", "functions of which not all calls are recorded from a moment on (record --keep-hot)", \.suppressed)
         Member("kernel", \.trace.metadata.kernel)
     }
 

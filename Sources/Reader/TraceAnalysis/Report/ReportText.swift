@@ -65,9 +65,9 @@ extension RunSummary {
             if windowText != nil, columns.isShown("average") {
                 lines.append(style.dim("total and self also have parts of calls that lie partly in the window; average to maximum do not"))
             }
-            if rows.contains(where: { $0.isSuppressed }) {
-                lines.append(style.dim("≥ short and called very often: later calls were suppressed; record --keep-hot keeps them"))
-            }
+            let notes = SuppressionMark.notes(
+                isSuppressed: rows.contains { $0.isSuppressed }, holdsSuppressed: rows.contains { $0.holdsSuppressed })
+            lines += notes.map(style.dim)
             if !columns.hidden.isEmpty {
                 lines.append(style.dim("not shown for lack of columns: \(columns.hidden.joined(separator: ", "))"))
             }

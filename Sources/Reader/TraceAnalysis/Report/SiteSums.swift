@@ -76,6 +76,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         durations.record(duration, row: sums[number].durationRow)
     }
     private mutating func takeSelf(_ duration: UInt64, _ number: Int, parent: Frame) {
+        if sums[number].isSuppressed { sums[Int(parent.tag)].holdsSuppressed = true }
         sums[number].selfTime &+= Int64(truncatingIfNeeded: duration)
         sums[Int(parent.tag)].selfTime &-= Int64(truncatingIfNeeded: duration)
     }
@@ -200,6 +201,9 @@ package struct SiteReport: Sendable {
         let sites = CallSites(names.symbolizer)
         var known: [SiteKey: CallSite] = [:]
         all.withSink { sink in
+            // The calls that are not recorded may have been made from any of a function's calls.
+            var holding: Set<UInt32> = []
+            for number in 1..<max(sink.keys.count, 1) where sink.sums[number].holdsSuppressed { holding.insert(sink.keys[number].row) }
             for number in 1..<max(sink.keys.count, 1) {
                 var key = sink.keys[number]
                 let row = Int(key.row)
@@ -212,7 +216,9 @@ package struct SiteReport: Sendable {
                     site = known[key] ?? sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch))
                     known[key] = site
                 }
-                sums.add(sink.sums[number], sink.durations, to: sums.number(function, site), trace.timeScale)
+                var figures = sink.sums[number]
+                figures.holdsSuppressed = holding.contains(sink.keys[number].row)
+                sums.add(figures, sink.durations, to: sums.number(function, site), trace.timeScale)
             }
         }
     }

@@ -15,8 +15,10 @@ package struct FunctionSummary: Sendable {
     package var total: Nanoseconds
     /// Without the calls made from it, in nanoseconds. Of calls that overlap (coroutines) the later one has the time.
     package var selfTime: Int64
-    /// There were more calls: from a moment on they are not recorded.
+    /// There were more calls: from a moment on not all are recorded.
     package var isSuppressed = false
+    /// It made calls of suppressed functions: those that are not recorded are in its own time.
+    package var holdsSuppressed = false
     /// Length of one call; nil when none has a known length.
     package var average, minimum, maximum, median, percentile99: Nanoseconds?
     package var shape = DurationShape()
@@ -135,7 +137,10 @@ package struct Summary: Sendable {
         duration = trace.timeScale.nanoseconds(from: trace.firstTicks, to: end)
         spans.settle(all)
         summarize(trace, all, spans)
-        if own.count > 0 { ownCodes = [.ownCode(of: basename(trace.program), own)] }
+        if own.count > 0 {
+            ownCodes = [.ownCode(of: basename(trace.program), own)]
+            ownCodes[0].holdsSuppressed = all.withSink { $0.ownCodeHoldsSuppressed }
+        }
         functions = all.withSink(rows)
         selfTime = Self.selfTime(of: functions + ownCodes)
     }
@@ -144,7 +149,7 @@ package struct Summary: Sendable {
     init(_ parts: [Summary], duration: Nanoseconds, functions: [FunctionSummary]) {
         self.duration = duration
         self.functions = functions
-        var own: [String: UInt64] = [:]
+        var own: [String: FunctionSummary] = [:]
         let counts: [WritableKeyPath<Summary, UInt64>] = [
             \.calls, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans, \.tooDeep,
             \.unwound, \.migrations, \.unknownWords, \.overwritten,
@@ -153,9 +158,13 @@ package struct Summary: Sendable {
             threads += part.threads
             end = max(end, part.end)
             for count in counts { self[keyPath: count] &+= part[keyPath: count] }
-            for row in part.ownCodes { own[row.module, default: 0] &+= row.total.count }
+            for row in part.ownCodes {
+                let known = own[row.module], total = Nanoseconds(row.total.count &+ (known?.total.count ?? 0))
+                own[row.module] = .ownCode(of: row.module, total)
+                own[row.module]?.holdsSuppressed = row.holdsSuppressed || known?.holdsSuppressed == true
+            }
         }
-        ownCodes = own.sorted { $0.key < $1.key }.map { .ownCode(of: $0.key, Nanoseconds($0.value)) }
+        ownCodes = own.sorted { $0.key < $1.key }.map(\.value)
         selfTime = Self.selfTime(of: functions + ownCodes)
     }
 

@@ -12,6 +12,7 @@ struct CallTreeAssembly {
     private var processes: [CallTree.Process] = []
     private var functions: [Function] = []
     private var numberOfFunction: [Function: Int] = [:]
+    private var suppressed: Set<Int> = [], holders: Set<Int> = []
     private var childOf: [Edge: Int] = [:]
 
     private struct Edge: Hashable {
@@ -28,6 +29,14 @@ struct CallTreeAssembly {
         functions.append(function)
         numberOfFunction[function] = functions.count - 1
         return functions.count - 1
+    }
+
+    /// The functions of a tree, and which are suppressed: their numbers here.
+    mutating func numbers(of tree: CallTree) -> [Int] {
+        let numbers = tree.functions.map { number($0) }
+        suppressed.formUnion(tree.suppressed.map { numbers[$0] })
+        holders.formUnion(tree.holders.map { numbers[$0] })
+        return numbers
     }
 
     mutating func add(_ process: CallTree.Process) -> Int {
@@ -83,7 +92,7 @@ struct CallTreeAssembly {
 
     /// All of a tree; `rootNumber` says which root here takes what is below one of its roots.
     mutating func add(_ tree: CallTree, _ rootNumber: (inout CallTreeAssembly, CallTree.Root) -> Int) {
-        let numbers = tree.functions.map { number($0) }
+        let numbers = numbers(of: tree)
         for root in tree.roots {
             var here = [Int](repeating: 0, count: tree.nodes[root.node].end - root.node)
             let number = rootNumber(&self, root) // not in the call below, which would take `self` as it was before
@@ -158,7 +167,8 @@ struct CallTreeAssembly {
             if result[index].parent >= 0 { result[result[index].parent].end = max(result[result[index].parent].end, result[index].end) }
         }
         if let scale { Self.convert(&result, functions.count, scale) }
-        return CallTree(processes: processes, roots: sortedRoots, nodes: result, functions: functions)
+        return CallTree(
+            processes: processes, roots: sortedRoots, nodes: result, functions: functions, suppressed: suppressed, holders: holders)
     }
 
     /// Converts ticks to nanoseconds. The remainder from rounding a self time goes to the function's next path, and a
@@ -236,13 +246,19 @@ extension CallTreeAssembly {
             }
         }
         if sums.isInterleaved { sumTotals() }
+        suppressed = Set(table.suppressed.map { numbers[Int($0)] })
+        let ownCode = number(.ownCode(of: trace.program))
+        for index in 1..<sums.nodes.count where here[index] >= 0 && nodes[here[index]].parent >= 0 {
+            let node = nodes[here[index]]
+            if suppressed.contains(node.function) { holders.insert(nodes[node.parent].parent < 0 ? ownCode : nodes[node.parent].function) }
+        }
         let inCalls = sums.coverage.byThread
         for (thread, root) in rootOfThread {
             guard let number = rootOfNode[root], let own = spans[thread]?.own(inCalls: inCalls[thread]), own > 0 else { continue }
             var node = Self.empty(parent: -1, function: -1)
             node.total = own
             node.selfTime = Int64(clamping: own)
-            add(node, to: child(self.node(ofRoot: number), self.number(.ownCode(of: trace.program))))
+            add(node, to: child(self.node(ofRoot: number), ownCode))
         }
     }
 

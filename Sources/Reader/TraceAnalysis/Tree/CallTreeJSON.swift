@@ -10,12 +10,18 @@ extension CallTree: Record {
         Member("nodes", "in preorder: a parent stands before its children", \.nodeRows)
     }
 
+    /// A node of the first level, or a root.
+    func isFirst(_ node: Int) -> Bool { nodes[node].parent < 0 || nodes[nodes[node].parent].parent < 0 }
+
     private var nodeRows: [NodeRow] {
-        var rows: [NodeRow] = [], whole: UInt64 = 0
+        var rows: [NodeRow] = [], whole: UInt64 = 0, subject = -1
         rows.reserveCapacity(nodes.count)
-        for node in nodes {
+        for (index, node) in nodes.enumerated() {
             if node.parent < 0 { whole = node.total }
-            rows.append(NodeRow(node: node, whole: whole))
+            if !isInverted || isFirst(index) { subject = node.function }
+            rows.append(
+                NodeRow(
+                    node: node, whole: whole, isSuppressed: suppressed.contains(subject), holdsSuppressed: holders.contains(subject)))
         }
         return rows
     }
@@ -57,6 +63,7 @@ private struct NodeRow: Record {
     var node: CallTree.Node
     /// Total of the root, in nanoseconds.
     var whole: UInt64
+    var isSuppressed: Bool, holdsSuppressed: Bool
 
     static let members = declare {
         Member("parent", "index in nodes; -1 of a root") { Int64($0.node.parent) }
@@ -76,6 +83,8 @@ private struct NodeRow: Record {
         Member("part", "calls of which only a part lies in the window", \.node.part)
         Member("total_cost_ns", "what of total_ns recording took, by the agent's own measurement", \.node.totalCost)
         Member("self_cost_ns", \.node.selfCost)
+        Member.optional("left_out", leftOutMeaning) { $0.isSuppressed ? true : nil }
+        Member.optional("self_holds_left_out", heldMeaning) { $0.holdsSuppressed ? true : nil }
     }
 }
 

@@ -7,18 +7,23 @@ extension CallTree {
     package func rows(by grouping: ReportGrouping, _ filter: FunctionPattern? = nil) -> [FunctionSummary] {
         switch grouping {
         case .function:
-            return sums(filter) { Group(caller: -1, function: $0.function) }.map { FunctionSummary(functions[$0.function], $1, cost) }
+            return sums(filter) { Group(caller: -1, function: $0.function) }.map {
+                marked(FunctionSummary(functions[$0.function], $1, cost), [$0.function])
+            }
         case .module:
             var first: [String: Int] = [:]
             for (index, function) in functions.enumerated() where first[function.module] == nil { first[function.module] = index }
             let ofFunction = functions.map { first[$0.module]! }
+            let members = Dictionary(grouping: functions.indices) { ofFunction[$0] }
             return sums(filter) { Group(caller: -1, function: ofFunction[$0.function]) }.map { group, node in
-                FunctionSummary(Function(name: functions[group.function].module, symbol: "", module: ""), node, cost)
+                marked(
+                    FunctionSummary(Function(name: functions[group.function].module, symbol: "", module: ""), node, cost),
+                    members[group.function] ?? [])
             }
         case .caller:
             // The caller of what a thread calls first is the thread.
             return sums(filter) { Group(caller: nodes[$0.parent].function, function: $0.function) }.map { group, node in
-                var row = FunctionSummary(functions[group.function], node, cost)
+                var row = marked(FunctionSummary(functions[group.function], node, cost), [group.function])
                 row.caller = group.caller < 0 ? "(thread)" : functions[group.caller].name
                 return row
             }
@@ -38,6 +43,14 @@ extension CallTree {
                     selfTime: Int64(clamping: nodes[root.node].total))
             }
         }
+    }
+
+    /// A row of these functions.
+    private func marked(_ row: FunctionSummary, _ functions: [Int]) -> FunctionSummary {
+        var row = row
+        row.isSuppressed = functions.contains { suppressed.contains($0) }
+        row.holdsSuppressed = functions.contains { holders.contains($0) }
+        return row
     }
 
     struct Sums {

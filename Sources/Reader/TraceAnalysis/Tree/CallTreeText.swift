@@ -63,6 +63,20 @@ extension CallTree {
         }
     }
 
+    /// Lines that explain the marks of suppressed functions and of their callers.
+    package var suppressionNotes: [String] {
+        let shown = Set(nodes.indices.lazy.filter { !isInverted || isFirst($0) }.map { nodes[$0].function })
+        return SuppressionMark.notes(
+            isSuppressed: !suppressed.isDisjoint(with: shown), holdsSuppressed: !holders.isDisjoint(with: shown))
+    }
+
+    /// The function whose figures a node has.
+    private func subject(of node: Int) -> Int {
+        var node = node
+        while isInverted, !isFirst(node) { node = nodes[node].parent }
+        return nodes[node].function
+    }
+
     private struct Waiting {
         /// nil for what is too little for lines of its own.
         var node: Int?
@@ -121,6 +135,9 @@ extension CallTree {
             if level == node { break }
             level = nodes[level].parent
         }
+        let subject = subject(of: node)
+        figures.callsMark = SuppressionMark.calls(suppressed.contains(subject))
+        figures.selfMark = SuppressionMark.selfTime(holders.contains(subject))
         let function = functions[nodes[node].function]
         var name = Summary.explained(function.name)
         let module = " [\(function.module)]"
@@ -169,13 +186,16 @@ extension CallTree {
         var calls: UInt64
         var correctedTotal: UInt64
         var correctedSelf: Int64?
+        var callsMark = "", selfMark = ""
 
         func text(of whole: UInt64, _ options: TextOptions, hasCalls: Bool = true) -> String {
             func time(_ time: UInt64) -> String { leftFilled(column(readable(Nanoseconds(time))), 11) + "  " }
-            func time(_ time: Int64?) -> String { leftFilled(time.map { column(readable(signed: $0)) } ?? "", 11) + "  " }
-            return leftFilled(percent(total, of: whole), 7) + "  " + time(total) + time(selfTime)
-                + (options.isCorrected ? time(correctedTotal) + time(correctedSelf) : "") + leftFilled(hasCalls ? grouped(calls) : "-", 11)
-                + "  "
+            func time(_ time: Int64?, _ mark: String = "") -> String {
+                leftFilled(time.map { mark + column(readable(signed: $0)) } ?? "", 11) + "  "
+            }
+            return leftFilled(percent(total, of: whole), 7) + "  " + time(total) + time(selfTime, selfMark)
+                + (options.isCorrected ? time(correctedTotal) + time(correctedSelf) : "")
+                + leftFilled(hasCalls ? callsMark + grouped(calls) : "-", 11) + "  "
         }
     }
 

@@ -27,7 +27,7 @@ extension CallTree {
         }
         var assembly = CallTreeAssembly()
         let root = assembly.add(emptyRoot), top = assembly.node(ofRoot: root)
-        let numbers = functions.map { assembly.number($0) }
+        let numbers = assembly.numbers(of: self)
         var walks: [Walk] = []
         forEachNode(of: chosen) { index, above in
             if chosen.contains(nodes[index].function) { walks.append(Walk(call: index, isOutermost: above == 0, next: index, node: top)) }
@@ -55,7 +55,9 @@ extension CallTree {
             walks.removeLast(walks.count - left)
         }
         for process in processes { _ = assembly.add(process) }
-        return assembly.tree()
+        var tree = assembly.tree()
+        tree.isInverted = true
+        return tree
     }
 
     /// The same with paths of so many functions at most that all paths together have no more than `most`: a format that writes each path
@@ -77,7 +79,7 @@ extension CallTree {
         longest = max(longest, 1)
         var assembly = CallTreeAssembly()
         for process in processes { _ = assembly.add(process) }
-        let numbers = functions.map { assembly.number($0) }, elsewhere = assembly.number(Self.elsewhere)
+        let numbers = assembly.numbers(of: self), elsewhere = assembly.number(Self.elsewhere)
         var here = [Int](repeating: -1, count: nodes.count)
         for root in roots {
             let number = assembly.add(root)
@@ -102,7 +104,7 @@ extension CallTree {
     package func below(_ chosen: Set<Int>) -> CallTree {
         var assembly = CallTreeAssembly()
         let root = assembly.add(emptyRoot)
-        let numbers = functions.map { assembly.number($0) }
+        let numbers = assembly.numbers(of: self)
         var here = [Int](repeating: -1, count: nodes.count)
         forEachNode(of: chosen) { index, above in
             let isChosen = chosen.contains(nodes[index].function)
@@ -120,7 +122,7 @@ extension CallTree {
     package func focused(on chosen: Set<Int>) -> CallTree {
         var assembly = CallTreeAssembly()
         for process in processes { _ = assembly.add(process) }
-        let numbers = functions.map { assembly.number($0) }
+        let numbers = assembly.numbers(of: self)
         var through = [UInt64](repeating: 0, count: nodes.count)
         var throughCost = through
         var isOnPath = [Bool](repeating: false, count: nodes.count)

@@ -167,7 +167,8 @@ extension FunctionReport {
         }
         func time(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
         try body(
-            "\(counted(sums.calls, "call")), total \(readable(sums.total)), self \(readable(signed: sums.selfTime))")
+            "\(sums.callsMark)\(counted(sums.calls, "call")), total \(readable(sums.total)), self \(sums.selfMark)\(readable(signed: sums.selfTime))"
+        )
         try body(
             "per call: average \(time(sums.average)), minimum \(time(sums.minimum)), p50 \(time(sums.median)), p99 \(time(sums.percentile99)), "
                 + "maximum \(time(sums.maximum))" + (sums.isSkewed ? style.alarm("  the average is far from the median") : ""))
@@ -183,6 +184,7 @@ extension FunctionReport {
             try tree.lines(root, options, style, body)
             if name == "who calls it", !tree.hasCallers { try body(style.dim(CallTree.unrecordedCallers)) }
         }
+        for note in callees.suppressionNotes { try body(style.dim(note)) }
     }
 
     private func histogramLines(_ width: Int, _ style: TextStyle, _ body: (String) throws -> Void) throws {
@@ -252,6 +254,8 @@ package struct FunctionOutput: Record {
         Member("max_ns", \.report.sums.maximum)
         Member("p50_ns", \.report.sums.median)
         Member("p99_ns", \.report.sums.percentile99)
+        Member.optional("left_out", leftOutMeaning) { $0.report.sums.isSuppressed ? true : nil }
+        Member.optional("self_holds_left_out", heldMeaning) { $0.report.sums.holdsSuppressed ? true : nil }
         Member("histogram", "of the lengths of calls", \.report.histogram)
         Member("slowest", "single calls, the slowest first", \.report.slowest)
         Member("callers", "upside down: the function, below it its callers", .file("tree.json"), \.report.callers.json)

@@ -80,6 +80,7 @@ struct Callers: ParsableCommand {
                 try view.lines(root, options, style) { try output.line($0) }
                 if index == 0, !view.hasCallers { try output.line(style.dim(CallTree.unrecordedCallers)) }
             }
+            for note in Set(upward.suppressionNotes + downward.suppressionNotes).sorted() { try output.line(style.dim(note)) }
         }
         try finish(files)
     }

@@ -119,6 +119,7 @@ struct Tree: ParsableCommand {
             try tree.lines(root, options, style) { try output.line($0) }
         }
         if tree.calls == 0 { try output.line("no calls were recorded") }
+        for note in tree.suppressionNotes { try output.line(style.dim(note)) }
         let hot = tree.hotLeaves()
         guard !hot.isEmpty else { return }
         try output.line("")
