@@ -10,7 +10,7 @@ import subprocess
 import harness
 import suite
 import tracefile
-from harness import Failed, expect
+from harness import Failed, Skipped, expect
 from suite import read, write
 
 # Says "ready" when it, or what it has become, is recorded; ends when its standard input does.
@@ -113,6 +113,40 @@ def programs_of_one_process_are_one(test):
     processes = test.json("report", test.only())["processes"]
     expect(len(processes) == 1 and len(processes[0]["images"]) == 3, processes)
     expect(os.path.basename(processes[0]["program"]) == "ls" and processes[0]["status"] == 0, processes)
+
+
+def every_program_of_one_process_has_a_trace(test):
+    """One name and one process id: as many traces as programs, in the order of their numbers."""
+    count = 40
+    program = test.compile("again", "-O1", source="#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int c, char **v) { char t[16]; "
+                           "int n = atoi(v[1]); snprintf(t, 16, \"%d\", n - 1); if (n > 0) execl(v[0], v[0], t, (char *)0); return 7; }\n")
+    said = test.record(program, str(count), status=7).stderr
+    expect(len(said.splitlines()) == 2, said)
+    name = test.only()
+    process, = test.json("report", name)["processes"]
+    expect(len(process["images"]) == count + 1 and process["status"] == 7, process)
+    expect([image["command"].split()[-1] for image in process["images"]] == [str(n) for n in range(count, -1, -1)], process["images"])
+    numbers = [image["file"].split(".")[-2] for image in process["images"]]
+    expect(numbers == [str(process["pid"]), *map(str, range(2, count + 2))], numbers)
+
+
+def a_name_without_the_process_keeps_all_traces_of_a_run(test):
+    test.record("-o", test.trace("%e.trace"), "/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null; ls / >/dev/null")
+    expect(len(test.json("report", ".")["processes"]) == 4, test.there())
+
+
+def first_processes_of_namespaces_have_a_trace_each(test):
+    """All are process 1, and begin at the same time."""
+    count = 40
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*namespace, "/bin/true"], capture_output=True).returncode:
+        raise Skipped("no permission to make a namespace of processes")
+    program = test.compile("one", "-O1", source="#include <unistd.h>\nint main(void) { for (int n = 0; n < 10; n++) getppid(); return getpid() != 1; }\n")
+    said = test.record("/bin/sh", "-c", " ".join([f"{' '.join(namespace)} {program} &"] * count) + " wait").stderr
+    name = test.only()
+    traces = [trace for trace in tracefile.read_all(test.trace(name)) if trace.program == "one"]
+    expect(len(traces) == count and {trace.header["pid"] for trace in traces} == {1} and "not recorded" not in said, f"{len(traces)} traces: {said}")
+    expect([trace.count("getppid") for trace in traces] == [10] * count, "calls are missing")
 
 
 def a_forked_process_is_another_one(test):

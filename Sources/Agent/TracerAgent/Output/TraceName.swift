@@ -52,11 +52,31 @@ enum TraceName {
         if hasExtension { text.append(".trace") }
     }
 
+    /// Returns the first number after a taken one whose name nobody has. A process gets a name for each program that it executes, and other
+    /// processes may have its id (after a reuse, or in another namespace): they take numbers in turn, so a few questions find the end.
+    static func freeNumber(after number: Int) -> Int {
+        var taken = number, free = number &+ 1
+        while isTaken(free) && free &- number < 1 &<< 30 {
+            taken = free
+            free = free &+ (free &- number)
+        }
+        while free &- taken > 1 {
+            let middle = taken &+ (free &- taken) / 2
+            if isTaken(middle) { taken = middle } else { free = middle }
+        }
+        return free
+    }
+    @inline(never) private static func isTaken(_ number: Int) -> Bool {
+        guard let path = make(number) else { return false }
+        var status = FileStatus()
+        return FileStatus.failure(at: path, follows: false, &status) == 0
+    }
+
     // MARK: - A name that is taken
 
     enum Holder {
         case ended // the trace of a process that is gone: it is replaced
-        case process // one that lives, or may, or this one before it called exec
+        case process // one that lives, or may, or is of this run, or this one before it called exec
         case somethingElse(Int) // and what the matter is with it, an errno
     }
 
@@ -72,9 +92,24 @@ enum TraceName {
         let size = MemoryLayout<trace_file_header>.size
         let count = withUnsafeMutablePointer(to: &old) { SystemCall.call(SystemCall.read, descriptor, bits($0), size) }
         if failed(count) { return .somethingElse(-count) }
-        if count == 0 { return .ended }
+        // A process that has made its file and not yet written to it; its name has its id, so that nobody else left it for us.
+        if count == 0 { return namesProcess ? .process : .ended }
         if count < size || !TraceOutput.hasMagic(old) { return .somethingElse(Failure.exists) }
-        return hasEnded(old) ? .ended : .process
+        let isOfThisRun = old.session != 0 && old.session == TraceOutput.session
+        return !isOfThisRun && hasEnded(old) ? .ended : .process
+    }
+    /// The template has %p.
+    private static var namesProcess: Bool {
+        guard let template else { return false }
+        var n = 0
+        while template[n] != 0 {
+            if template[n] == 0x25 {
+                if template[n &+ 1] == 0x70 { return true }
+                if template[n &+ 1] != 0 { n &+= 1 }
+            }
+            n &+= 1
+        }
+        return false
     }
 
     /// For certain only where its number counts: on this system, since it was booted, in this namespace.

@@ -33,9 +33,9 @@ enum TraceOutput {
 
     /// Creates the file and its header. False: one line was said, and nothing will be recorded.
     static func begin() -> Bool {
-        var obstacle = 0, result = -Failure.exists
-        for attempt in 0..<16 where result == -Failure.exists {
-            guard let name = TraceName.make(attempt) else { return false }
+        var obstacle = 0, result = -Failure.exists, number = 0, rounds = 0
+        while result == -Failure.exists {
+            guard let name = TraceName.make(number) else { return false }
             path = name
             result = make()
             if result != -Failure.exists { break }
@@ -43,10 +43,14 @@ enum TraceOutput {
             case .ended:
                 _ = SystemCall.call(SystemCall.unlinkat, SystemCall.currentDirectory, bits(path), 0)
                 result = make()
-            case .process: continue
+            case .process: break
             case .somethingElse(let reason):
                 if obstacle == 0 { obstacle = reason }
             }
+            // Another process may take the name that was found free: one of them gets it.
+            rounds &+= 1
+            if rounds == mostRounds { break }
+            number = number < lastTriedInTurn ? number &+ 1 : TraceName.freeNumber(after: number)
         }
         if failed(result) { return refuse(obstacle == 0 ? -result : obstacle) }
         header = UnsafeMutablePointer(bitPattern: result)
@@ -60,6 +64,10 @@ enum TraceOutput {
         if obstacle != 0 { warnOfOtherName(obstacle) }
         return true
     }
+    /// Names up to this number are tried one after the other: an ended process may have one. Beyond, the first that is free is looked for.
+    private static let lastTriedInTurn = 15
+    /// As many processes as may begin in one directory under one name at the same time: the first processes of that many namespaces.
+    private static let mostRounds = 4096
     private static let mountNamespace: StaticString = "/proc/self/ns/mnt"
 
     private static func make() -> Int {
