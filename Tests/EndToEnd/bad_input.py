@@ -3,6 +3,7 @@ import os
 import resource
 import shutil
 import stat
+import struct
 import subprocess
 from dataclasses import dataclass, field
 
@@ -92,6 +93,47 @@ def only_mine(test):
     return [f"{n} has mode {mode:o}" for n, mode in modes.items() if mode != 0o600]
 
 
+def change_string_bytes(path, change):
+    """Changes DT_STRSZ, which the loader does not look at, of the program's own file: (address, offset and bytes of the table) → bytes."""
+    data = bytearray(suite.read_bytes(path))
+    table, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+    headers = [struct.unpack_from("<2I6Q", data, table + 56 * n) for n in range(count)]
+    loads = [header for header in headers if header[0] == 1]
+    offset, size = next((header[2], header[5]) for header in headers if header[0] == 2)
+    entries = {struct.unpack_from("<Q", data, at)[0]: at for at in range(offset, offset + size, 16)}
+    strings, = struct.unpack_from("<Q", data, entries[5] + 8)
+    place = next(strings - load[3] + load[2] for load in loads if load[3] <= strings < load[3] + load[5])
+    before, = struct.unpack_from("<Q", data, entries[10] + 8)
+    struct.pack_into("<Q", data, entries[10] + 8, change(data, place, before))
+    suite.write(path, bytes(data), 0o755)
+
+
+# What the size of the string table is made.
+STRING_TABLES = {
+    "without_its_nul": lambda data, place, size: size - 1,
+    "that_ends_in_a_name": lambda data, place, size: data.index(b"rand\0", place) - place + 2,
+    "of_one_byte": lambda data, place, size: 1,
+    "beyond_its_segment": lambda data, place, size: 1 << 40,
+    "of_no_byte": lambda data, place, size: 0,
+}
+
+
+def string_table(name, change):
+    """The program runs as alone, and what it calls is recorded by its name."""
+    def check(test):
+        program = test.compile("p", "-O1", source="#include <stdio.h>\n#include <stdlib.h>\n"
+                               "int main(void) { int s = 0; for (int n = 0; n < 6; n++) s += rand() % 2; return s; }\n")
+        bare = subprocess.run([program], check=False).returncode
+        change_string_bytes(program, change)
+        expect(subprocess.run([program], check=False).returncode == bare, "the loader does not take it")
+        test.execute([program], status=bare)
+        found = test.checked_trace().count("rand")
+        expect(found == 6, f"{found} calls of rand")
+        report = test.json("report", test.trace(os.listdir(test.traces)[0]))
+        expect(sum(row["calls"] for row in report["functions"] if row["name"] == "rand") == 6, report["functions"])
+    return suite.Test("bad_input.string_table_" + name, check)
+
+
 def tests():
     bad = [("TRACER_MAXDEPTH", "deep"), ("TRACER_MAXDEPTH", "-1"), ("TRACER_MAXDEPTH", "99999999999999999999"),
            ("TRACER_MINMS", "fast"), ("TRACER_MINMS", "1.2.3"), ("TRACER_MAXSIZE", "lots"), ("TRACER_MODE", "sideways"),
@@ -135,4 +177,4 @@ def tests():
         BadInput("bad_input.read_only_directory", {"TRACER_OUT": "/mnt/%e.%p.trace"}, ("/mnt",), calls=None, needs_root=True,
                  wrap="mount -t tmpfs -o ro none /mnt; RUN"),
     ]
-    return found
+    return found + [string_table(name, change) for name, change in STRING_TABLES.items()]

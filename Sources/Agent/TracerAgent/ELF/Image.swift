@@ -227,9 +227,9 @@ struct Image: BitwiseCopyable {
         let gnuHashEnd = readableEnd(gnuHashTable)
         if gnuHashEnd != 0 { gnuHash = GnuHash(gnuHashTable, gnuHashEnd &- gnuHashTable) }
         symbolsEnd = symbols & 7 == 0 ? readableEnd(symbols) : 0
+        endStrings()
         isUsable =
-            symbolsEnd != 0 && stringBytes > 0 && isReadable(strings, stringBytes)
-            && string(Int(stringBytes) &- 1)?[0] == 0
+            symbolsEnd != 0 && readableEnd(strings) != 0
             && (relroLow == relroHigh
                 || relroLow < relroHigh && relroLow >= low & ~UInt64(Memory.pageBytes &- 1)
                     && relroHigh <= (high &+ 4095) & ~4095)
@@ -239,6 +239,28 @@ struct Image: BitwiseCopyable {
             relativeRelocationCount = 0
         }
     }
+
+    /// Makes the string table end in a NUL: strings in it are read up to theirs. The loader does not ask for its size (glibc reads DT_STRTAB
+    /// alone), so that may be anything.
+    @inline(never) private mutating func endStrings() {
+        let end = readableEnd(strings)
+        stringBytes = end == 0 ? 0 : min(stringBytes, end &- strings)
+        guard let table = CText(bitPattern: UInt(strings)) else { return }
+        while stringBytes > 0 && table[Int(stringBytes) &- 1] != 0 { stringBytes = stringBytes &- 1 }
+    }
+    /// A string that is not within the size that the table says: up to a NUL in the same segment.
+    @inline(never) private func stringBeyond(_ offset: Int) -> CText? {
+        let address = strings &+ UInt64(bitPattern: Int64(offset)), end = readableEnd(address)
+        if offset < 0 || end == 0 || address < strings || end != readableEnd(strings) { return nil }
+        guard let text = CText(bitPattern: UInt(address)) else { return nil }
+        var n = 0
+        while n < Int(min(end &- address, Image.longestString)) {
+            if text[n] == 0 { return text }
+            n &+= 1
+        }
+        return nil
+    }
+    private static var longestString: UInt64 { 1 << 16 }
 
     /// The entry itself, to be changed in place, or nil: also when the section may not be written.
     func dynamicEntry(_ tag: Int64) -> UnsafeMutablePointer<DynamicEntry>? {
@@ -271,14 +293,19 @@ struct Image: BitwiseCopyable {
         tracer_prefetch(symbol(index))
         if versionTable != 0 { tracer_prefetch(UnsafeRawPointer(bitPattern: UInt(versionTable) &+ UInt(index) &* 2)) }
     }
-    /// A NUL-terminated string: the table ends in a NUL, which `isUsable` has checked.
+    /// A NUL-terminated string: the table ends in a NUL (`endStrings`).
     @inline(__always) func string(_ offset: Int) -> CText? {
-        offset >= 0 && offset < stringBytes ? CText(bitPattern: UInt(strings) &+ UInt(offset)) : nil
+        offset >= 0 && offset < stringBytes ? CText(bitPattern: UInt(strings) &+ UInt(offset)) : stringBeyond(offset)
     }
     @inline(__always) func name(of symbol: Symbol) -> CText? { string(Int(symbol.name)) }
     @inline(__always) func isNamed(_ symbol: Symbol, _ name: Name) -> Bool {
         let offset = Int(symbol.name)
-        return offset &+ name.byteCount < stringBytes && name.isAt(UnsafeRawPointer(bitPattern: UInt(strings) &+ UInt(offset))!)
+        return offset &+ name.byteCount < stringBytes
+            ? name.isAt(UnsafeRawPointer(bitPattern: UInt(strings) &+ UInt(offset))!) : isNamedBeyond(offset, name)
+    }
+    @inline(never) private func isNamedBeyond(_ offset: Int, _ name: Name) -> Bool {
+        guard let text = string(offset) else { return false }
+        return length(text) == name.byteCount && name.isAt(text)
     }
 
     @inline(__always) func word16(_ address: UInt64) -> UInt16? { load(address) }

@@ -28,8 +28,8 @@ enum ForeignConvention {
         markOCaml()
         markGo()
         markGHC()
-        var flags: UInt32 = 0
-        forEachPending { if $0.pointee.hasForeignCalls { flags = UInt32(TRACE_FLAG_FOREIGN) } }
+        var flags: UInt32 = ModuleTable.hasUnreadable ? UInt32(TRACE_FLAG_UNREADABLE) : 0
+        forEachPending { if $0.pointee.hasForeignCalls { flags |= UInt32(TRACE_FLAG_FOREIGN) } }
         return markNamespaces() ? flags | UInt32(TRACE_FLAG_NAMESPACE) : flags
     }
     private static func mark(_ module: UnsafeMutablePointer<Module>, callsOwn: Bool = true) {

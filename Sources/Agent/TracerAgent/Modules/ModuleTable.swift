@@ -67,6 +67,8 @@ enum ModuleTable {
     /// True if a module other than the program has a DT_RPATH, which dlopen uses for all that the module has loaded, directly or not
     /// (glibc elf/dl-load.c, _dl_map_object).
     nonisolated(unsafe) private(set) static var hasRpath = false
+    /// True if the tables of a module cannot be read: its calls are not recorded.
+    nonisolated(unsafe) private(set) static var hasUnreadable = false
     nonisolated(unsafe) private static var latestFound = 0
     nonisolated(unsafe) private static var textBuffer: UnsafeMutablePointer<UInt8>?
     nonisolated(unsafe) private static var textLeft = 0
@@ -149,6 +151,7 @@ enum ModuleTable {
         module.isSearched = !isVDSO
         module.isSanitizer = SanitizerRuntime.isLibrary(module.path)
         if isOurs || isLoader || isVDSO || module.isSanitizer || !image.isUsable { module.state = .ignored }
+        if !image.isUsable && !isOurs && !isLoader && !isVDSO { hasUnreadable = true }
         // A filter without a module is harmless, a module without a filter is not.
         if filters.count == modules.count && !filters.append(image.gnuHash.filter) || !modules.append(module) { return nil }
         let index = modules.count &- 1

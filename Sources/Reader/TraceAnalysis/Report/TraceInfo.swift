@@ -103,6 +103,9 @@ extension TraceFile {
         if header.flags & UInt32(TRACE_FLAG_NAMESPACE) != 0 {
             texts.append("calls inside a dlmopen namespace are not recorded: an unwinder there could not unwind through them")
         }
+        if header.flags & UInt32(TRACE_FLAG_UNREADABLE) != 0 {
+            texts.append("calls of a module whose dynamic section contradicts itself are not recorded")
+        }
         return texts + coverageTexts
     }
 
