@@ -248,7 +248,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
             name: "AgentReading", dependencies: ["CSupport", "CTraceLayout"], path: "Sources/Agent/TracerAgent",
             sources: [
                 "ELF", "Processor", "Syscalls", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
-                "Functions/CallObjects.swift", "Functions/FunctionHome.swift", "Functions/HookPolicy.swift",
+                "Functions/CallObjects.swift", "Functions/Executions.swift", "Functions/FunctionHome.swift", "Functions/HookPolicy.swift",
                 "Functions/SpecialFunction.swift", "Functions/UnwinderQuestions.swift",
                 "Guests/SanitizerRuntime.swift",
             ],

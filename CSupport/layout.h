@@ -298,6 +298,16 @@ uint64_t tracer_replace_landing(uint64_t target, uint64_t get) __attribute__((vi
 #define WRITER_KINDS 2 /* for a process's own frames, and for any */
 uint64_t tracer_replace_set(uint64_t target, uint64_t get, int kind, int address_register) __attribute__((visibility("hidden")));
 
+// Functions that execute a program (executions.c).
+/// Keeps what the environment that the process began with has of the agent's, in pages. 0: the agent is not in its LD_PRELOAD.
+int tracer_keep_environment(char *const *given, void *(*pages)(long)) __attribute__((visibility("hidden")));
+/// The address of libc's `environ`. Before the program calls anything.
+void tracer_set_environment(uint64_t address) __attribute__((visibility("hidden")));
+/// The number of such a function, by its name; -1: it is none.
+int tracer_execution(const char *name) __attribute__((visibility("hidden")));
+/// What the stub of one calls. `execve` and `execvpe` are those of the same library.
+uint64_t tracer_replace_execution(int function, uint64_t target, uint64_t execve, uint64_t execvpe) __attribute__((visibility("hidden")));
+
 static inline struct process_page *tracer_process_page(void) { return &tracer_process; }
 static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tracer_loader_event; }
 static inline uint64_t tracer_address_lazy(void) { return (uint64_t)&tracer_lazy; }

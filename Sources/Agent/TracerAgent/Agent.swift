@@ -38,6 +38,7 @@ extension Agent {
         isRecorded = true
         complaints.report()
         describe(arguments, argumentCount)
+        if settings.keepsAgent && settings.children { Executions.begin(environment) }
         Phases.begin(before, usage)
         SpecialFunction.begin()
         guard ForkWatch.begin(), Trampolines.isReachable() else { return }
@@ -47,6 +48,7 @@ extension Agent {
             return
         }
         TraceOutput.flags = LoaderWatch.begin() | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
+        if Executions.areKept { findEnvironment() }
         Calibration.run()
         TraceOutput.writeCost()
         TraceOutput.header.pointee.flags = TraceOutput.flags
@@ -100,6 +102,13 @@ extension Agent {
             Clock.ticksPerSecond = 1_000_000_000
         }
         if settings.minimumNanoseconds > 0 { Limits.minimumTicks = Clock.ticks(in: settings.minimumNanoseconds) }
+    }
+
+    private func findEnvironment() {
+        let query = SymbolQuery(name: Name(CText(Executions.environmentName.utf8Start)), version: VersionNeed())
+        guard let found = ModuleTable.anyDefinition(of: query) else { return }
+        let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
+        if let symbol = image.pointee.symbol(found.symbol)?.pointee { tracer_set_environment(image.pointee.bias &+ symbol.value) }
     }
 
     /// True when the setting `children` skips this process: `tracer record` is not its parent, or, without it, the

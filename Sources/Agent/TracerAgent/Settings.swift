@@ -19,6 +19,7 @@ struct Settings {
     var startsOn = Variables.start.standard
     var quiet = Variables.quiet.standard
     var usesCache = Variables.cache.standard
+    var keepsAgent = Variables.keepsAgent.standard
     var clock = Variables.clock.standard
     var session = Variables.session.standard
     /// Time of this image's exec, in nanoseconds, from the process that started it; nil: not given.
@@ -71,6 +72,7 @@ struct Settings {
             || Settings.read(Variables.maximumSize, entry, &sizeLimit, &complaints)
             || Settings.read(Variables.mode, entry, &mode, &complaints)
             || Settings.read(Variables.children, entry, &children, &complaints)
+            || Settings.read(Variables.keepsAgent, entry, &keepsAgent, &complaints)
             || Settings.read(Variables.start, entry, &startsOn, &complaints)
             || Settings.read(Variables.quiet, entry, &quiet, &complaints)
             || Settings.read(Variables.cache, entry, &usesCache, &complaints)
@@ -160,6 +162,7 @@ extension Settings {
         entry(Variables.maximumSize.name) { $0.append(decimal: sizeLimit) }
         entry(Variables.mode.name) { $0.append(Variables.ModeName.word(mode)) }
         entry(Variables.children.name) { $0.append(Variables.Switch.word(children)) }
+        if keepsAgent { entry(Variables.keepsAgent.name) { $0.append(Variables.Switch.word(keepsAgent)) } }
         entry(Variables.start.name) { $0.append(Variables.Switch.word(startsOn)) }
         if !usesCache { entry(Variables.cache.name) { $0.append(Variables.Switch.word(usesCache)) } }
         entry(Variables.clock.name) { $0.append(Variables.ClockName.word(clock)) }

@@ -135,6 +135,12 @@ public enum Variables {
             "TRACER_CHILDREN", Switch.self, true, form: "on or off", option: "--children",
             help: "Also record the processes it starts; on by default.")
     }
+    /// They get the agent back where somebody has removed it from their environment, or set another LD_PRELOAD.
+    @inlinable public static var keepsAgent: Variable<Switch> {
+        Variable(
+            "TRACER_KEEPAGENT", Switch.self, false, form: "on or off", option: "--keep-agent",
+            help: "Also record programs that are executed with another LD_PRELOAD, or with none: adds the agent to their environment.")
+    }
     /// Findings in libraries are remembered for the next start.
     @inlinable public static var cache: Variable<Switch> {
         Variable(

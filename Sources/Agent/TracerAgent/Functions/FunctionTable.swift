@@ -46,7 +46,7 @@ enum FunctionTable {
             byteCount: UInt32(truncatingIfNeeded: hooking.byteCount), policy: hooking.policy, isEntryOnly: hooking.isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
         let hook = tracer_function(index)!
-        let called = hooking.isSubstituted ? Backtraces.target(target, name, in: definer.image) : target
+        let called = hooking.isSubstituted ? hooking.policy.replacement(of: target, name, in: definer.image) : target
         hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
         hook.pointee.function = id
         hook.pointee.instant = Event.head(.complete, id)
@@ -193,5 +193,12 @@ enum FunctionTable {
         slots = fresh
         slotCount = wanted
         return true
+    }
+}
+
+extension HookPolicy {
+    /// Returns the agent's function that stands in for the one at `target`, and calls it; `target`: there is none.
+    func replacement(of target: UInt64, _ name: Name, in owner: UnsafePointer<Image>) -> UInt64 {
+        self == .execution ? Executions.target(target, name, in: owner) : Backtraces.target(target, name, in: owner)
     }
 }

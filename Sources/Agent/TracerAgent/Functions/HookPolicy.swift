@@ -13,6 +13,7 @@ enum HookPolicy: UInt8 {
     case record // a recorded call
     case none // the slot stays as it is
     case frameLister // a recorded call of the agent's function, which calls the original (Backtraces.swift)
+    case execution // likewise, of one that gives the program its environment back (Executions.swift)
     case unwinderQuery // asked by an unwinder, which learns of relocated instructions as well (UnwinderQuestions.swift)
     case entryOnly // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
@@ -28,7 +29,7 @@ enum HookPolicy: UInt8 {
     /// What the stub of such a function must do.
     var kind: UInt16 {
         switch self {
-        case .record, .none, .frameLister, .unwinderQuery: UInt16(KIND_CALL)
+        case .record, .none, .frameLister, .execution, .unwinderQuery: UInt16(KIND_CALL)
         case .entryOnly: UInt16(KIND_ENTRY_ONLY)
         case .start: UInt16(KIND_START)
         case .once: UInt16(KIND_ONCE)
@@ -67,6 +68,7 @@ extension HookPolicy {
             // Compilers insert them, and they ask who called them.
             if SanitizerRuntime.isInstrumentation(name.text) { return .none }
         }
+        if Executions.isOne(name) { return .execution }
         return SpecialFunction.policy(of: name)
     }
 }
@@ -106,8 +108,9 @@ extension HookPolicy {
         if !definer.image.pointee.isCode(target) || definer.image.pointee.contains(tracer_code_low()) { return .keep }
         let isIteration = UnwinderQuestions.isIteration(name.text)
         if isIteration && caller.inBaseNamespace && UnwinderQuestions.asks(caller.image) { return .substitute(.unwinderQuery) }
+        let isExecution = self == .execution && FunctionHome.isLibc(definer.image)
         // It uses other registers than C's functions, or its own first bytes lead to a hook.
-        if definer.isForeign || isPatched() { return .keep }
+        if definer.isForeign || isPatched() { return isExecution ? .substitute(self) : .keep }
         var policy = self == .record || self == .entryOnly ? self : defined(as: name, in: definer)
         switch policy {
         case .none: return .keep
@@ -119,11 +122,11 @@ extension HookPolicy {
         }
         // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
         if isIteration && !definer.inBaseNamespace { policy = .entryOnly }
-        if caller.hasForeignCalls { return policy.isWatched ? .watch(policy) : .keep }
+        if caller.hasForeignCalls { return isExecution ? .substitute(policy) : policy.isWatched ? .watch(policy) : .keep }
         let saysReady = NameFilter.saysReady(function: name.text, path: definer.path)
         if !saysReady && (NameFilter.leavesSlots || !NameFilter.admits(function: name.text, path: definer.path)) {
             // Labels are on the stack all the same: main's and those of initializers.
-            if policy == .frameLister { return .substitute(policy) }
+            if policy == .frameLister || isExecution { return .substitute(policy) }
             return policy.isWatched ? .watch(policy) : .keep
         }
         return .hook(saysReady && policy == .record ? .ready : policy)
@@ -137,6 +140,7 @@ extension HookPolicy {
         case .threadName, .output, .ending, .clone, .makeContext: return inLibc(definer, else: .record)
         case .instrumentation, .unwinderQuery: return inLibc(definer, else: .none)
         case .vfork, .jump, .contextJump: return inLibc(definer, else: .entryOnly)
+        case .execution: return FunctionHome.isLibc(definer.image) ? self : .record
         case .dlopen: return inLibc(definer, else: .entryOnly) // it may still ask who called it, for the one that it stands in for
         case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
             return inLibc(definer, else: .record)
@@ -163,7 +167,7 @@ struct Hooking {
     fileprivate(set) var policy: HookPolicy
     /// Each call is recorded by its entry alone, whatever else is looked at: the function sees who called it.
     fileprivate(set) var isEntryOnly: Bool
-    /// The hook leads to a function of ours (Backtraces.swift), which calls this one.
+    /// The hook leads to a function of ours (FunctionTable.swift), which calls this one.
     let isSubstituted: Bool
     /// Flags for the object of its calls (CallObjects.swift); 0: they have none.
     fileprivate(set) var object: UInt32 = 0
@@ -184,7 +188,8 @@ extension HookPolicy {
         // It may keep more registers than the trampolines do (Symbol).
         if definition.hasVariantConvention { return nil }
         var hooking = Hooking(
-            policy: self, isEntryOnly: self == .entryOnly || self == .jump || self == .contextJump, isSubstituted: self == .frameLister, byteCount: definition.byteCount)
+            policy: self, isEntryOnly: self == .entryOnly || self == .jump || self == .contextJump,
+            isSubstituted: self == .frameLister || self == .execution, byteCount: definition.byteCount)
         if definer.isSanitizer {
             // They ask who called them, and stand in for some functions that are looked at (SanitizerRuntime.swift).
             hooking.isEntryOnly = true

@@ -35,6 +35,7 @@ package struct Setting {
             Setting(Variables.functions), Setting(Variables.minimumSize, as: number), Setting(Variables.keepsHot, as: word),
             Setting(Variables.callSites, as: word), Setting(Variables.include), Setting(Variables.exclude), Setting(Variables.maximumSize),
             Setting(Variables.mode) { Variables.ModeName.word($0).description }, Setting(Variables.children, as: word),
+            Setting(Variables.keepsAgent, as: word),
             Setting(Variables.cache, as: word), Setting(Variables.ready), Setting(Variables.start, as: word),
             Setting(Variables.quiet, as: word), Setting(Variables.clock),
         ]

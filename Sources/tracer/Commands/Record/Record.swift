@@ -46,6 +46,8 @@ struct Record: ParsableCommand {
     var mode: String?
     @Flag(inversion: .prefixedNo, help: .setting(Variables.children))
     var children: Bool?
+    @Flag(help: .setting(Variables.keepsAgent))
+    var keepAgent = false
     @Flag(inversion: .prefixedNo, help: .setting(Variables.cache))
     var cache: Bool?
     @Flag(
@@ -111,6 +113,7 @@ struct Record: ParsableCommand {
         options.set(Variables.maximumSize, maxSize)
         options.set(Variables.mode, mode)
         options.set(Variables.children, children)
+        if keepAgent { options.set(Variables.keepsAgent, true) }
         options.set(Variables.cache, cache)
         options.set(Variables.start, start)
         if quiet { options.set(Variables.quiet, true) }

@@ -255,7 +255,7 @@ struct Rebinder {
         case .unwinderQuery: return UnwinderQuestions.substitute(for: name, at: target, askedBy: caller.image)
         case .instrumentation: return InstrumentedFunctions.substitute(for: name)
         default:
-            let ours = Backtraces.target(target, name, in: definer.image)
+            let ours = policy.replacement(of: target, name, in: definer.image)
             return ours == target ? nil : ours
         }
     }
