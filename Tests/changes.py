@@ -19,7 +19,7 @@ SETS = {
                "Tests/EndToEnd/waits.py", "Tests/EndToEnd/call_sites.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/contradictions.py", "Tests/ExportTests", "Tests/JSONTests", "Tests/ViewTests", "Tests/Examples",
                "Tests/Scripts"],
     "RECORDER": ["Tests/RecorderTests", "Tests/RecordTests", "Tests/EndToEnd/handover.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
-                 "Tests/EndToEnd/waits.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/environment.py", "Tests/JSONTests",
+                 "Tests/EndToEnd/waits.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/unrecorded.py", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/environment.py", "Tests/JSONTests",
                  "Tests/Examples"],
     "LAB": ["Tests/LaunchLabTests", "Tests/LaunchTests", "Tests/EndToEnd/environment.py", "Tests/FleetTests", "Tests/ViewTests/test_history.py", "Tests/JSONTests"],
     "PLAN": ["Tests/PlanTests", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/counts.py", "Tests/CoverageTests", "Tests/Scripts"],

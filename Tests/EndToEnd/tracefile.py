@@ -130,6 +130,18 @@ class Load:
 
 
 @dataclass
+class Unrecorded:
+    """A program that has no trace; why, as trace_layout.h numbers it. `holder`: the trace that says so."""
+    reason: int
+    ns: int
+    pid: int
+    parent: int
+    count: int
+    path: str
+    holder: str
+
+
+@dataclass
 class Thread:
     index: int
     tid: int
@@ -193,6 +205,7 @@ class Trace:
         self.addressed = 0  # functions of which the file has the address alone
         self.patched = {}  # module → (functions that are wanted, functions with entry patches)
         self.interleaves = False  # calls have ended while others went on that were called after them
+        self.unrecorded = []
         self.begun = set()  # numbers of the threads that a record says began
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
         self._again = []  # (module, load)
@@ -350,6 +363,11 @@ class Trace:
             elif kind == 17:
                 module, wanted, patched, _ = struct.unpack_from("<4I", body, 8)
                 self.patched[module] = wanted, patched
+            elif kind == 30:
+                ns, pid, parent, count, length = struct.unpack_from("<Q4I", body, 8)
+                if not count or 32 + length > size:
+                    self.anomalies.append(f"record at {offset}: {count} processes, a path of {length} bytes in {size}")
+                self.unrecorded.append(Unrecorded(key, ns, pid, parent, count, body[32:32 + length].decode(errors="surrogateescape"), self.path))
             elif kind == 16:
                 self.clock_samples.append(struct.unpack_from("<2Q", body, 8))
             elif 7 <= kind <= 14:

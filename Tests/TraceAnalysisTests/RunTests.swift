@@ -46,6 +46,35 @@ private func process(
 }
 
 @Suite struct RunTests {
+    @Test func programsWithoutATraceAreListedWithTheirReasons() throws {
+        var root = process(10, calls: 3, of: 100)
+        root.unrecorded("/opt/h-static", why: TRACE_UNRECORDED_STATIC, pid: 12, parent: 10, at: 1_100_000)
+        root.unrecorded("/bin/su", why: TRACE_UNRECORDED_PRIVILEGED, pid: 13, at: 1_200_000)
+        root.unrecorded("/opt/h-static", why: TRACE_UNRECORDED_STATIC, pid: 14, at: 1_300_000, count: 2)
+        root.unrecorded("/opt/new", why: 77, pid: 15, at: 1_400_000)
+        let whole = try Run([root, process(11, parent: 10, calls: 1, of: 100)]).summary()
+        #expect(
+            whole.unrecorded.text
+                == "5 processes not recorded: static (h-static ×3), setuid (su), unknown reason (new)")
+        #expect(whole.unrecorded.map(\.parentPid) == [10, nil, nil, nil] && whole.unrecorded.map(\.count) == [1, 1, 2, 1])
+        #expect(whole.headline.contains(", 5 processes not recorded"))
+        let table = whole.processTable(by: .calls, top: 0, width: nil, style: TextStyle(isColoured: false))
+        #expect(table.hasSuffix("\n\(whole.unrecorded.text!)\n"))
+        let nothing = try Run([process(10, calls: 3, of: 100)]).summary()
+        #expect(nothing.unrecorded.text == nil && !nothing.headline.contains("recorded"))
+    }
+
+    @Test func aProcessThatWentOnWithoutATraceHasExecutedThatProgram() throws {
+        var one = process(10, calls: 3, of: 100, state: Int(TRACE_RECORDING))
+        one.header.exit_status = UInt64(TRACE_EXIT_KNOWN)
+        one.unrecorded("/opt/p", why: TRACE_UNRECORDED_PRELOAD, pid: 10, at: 1_500_000)
+        #expect(try Run([one]).summary().headline.hasSuffix("1 process not recorded, executed p"))
+        var damaged = process(10, calls: 3, of: 100)
+        damaged.unrecorded("/opt/p", why: TRACE_UNRECORDED_PRELOAD, pid: 10, at: 1_500_000, pathBytes: 5000)
+        let whole = try Run([damaged]).summary()
+        #expect(whole.unrecorded.isEmpty && !whole.warnings.isEmpty)
+    }
+
     @Test func aFunctionOfSeveralTracesIsOneRowWhateverItsIdAndClock() throws {
         let whole = try Run([
             process(10, calls: 30, of: 100), process(11, calls: 10, of: 500, ticksPerNanosecond: 3, id: 9),

@@ -71,6 +71,15 @@ extension TraceBuilder {
         self.record(TRACE_RECORD_PRIORITY, record, [])
     }
 
+    /// - Parameter why: TRACE_UNRECORDED_
+    public mutating func unrecorded(
+        _ path: String, why: Int, pid: UInt32, parent: UInt32 = 0, at ns: UInt64, count: UInt32 = 1, pathBytes: UInt32? = nil
+    ) {
+        let record = trace_unrecorded_record(
+            record: trace_record(), ns: ns, pid: pid, parent: parent, count: count, path_bytes: pathBytes ?? UInt32(path.utf8.count))
+        self.record(TRACE_RECORD_UNRECORDED, key: why, record, Array(path.utf8))
+    }
+
     /// Each a moment, a thread, flags and addresses.
     public mutating func samples(_ all: [(ns: UInt64, tid: UInt32, flags: Int, addresses: [UInt64])], count: UInt32? = nil) {
         self.record(

@@ -50,3 +50,4 @@ _Static_assert(sizeof(struct trace_polled_record) == 32, "polled record");
 _Static_assert(sizeof(struct trace_sample) == 16, "sample");
 _Static_assert(sizeof(struct trace_samples_record) == 16, "samples record");
 _Static_assert(sizeof(struct trace_code_name_record) == 32, "code name record");
+_Static_assert(sizeof(struct trace_unrecorded_record) == 32, "unrecorded record");

@@ -113,7 +113,7 @@ package struct ViewPage: Sendable {
         let unfinished = run.processes.count { $0.mayGoOn }
         let ends = unfinished > 0 ? ["\(counted(unfinished, "process", "processes")) not finished"] : []
         losses =
-            phrases.lost + (isRun ? ends : phrases.state)
+            phrases.lost + phrases.unrecorded + (isRun ? ends : phrases.state)
             + files.flatMap { file in file.warnings.map { isRun ? "\(file.path): \($0)" : $0 } }
         let slices = Self.mostSlices / traces.count
         lanes = traces.indices.flatMap { index -> [Lane] in

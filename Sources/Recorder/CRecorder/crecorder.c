@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -247,3 +249,8 @@ int recorder_process_end(int process, int *status) {
 int recorder_no_new_privileges(void) { return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1; }
 
 ssize_t recorder_file_capabilities(int file, void *buffer, size_t size) { return fgetxattr(file, "security.capability", buffer, size); }
+
+int recorder_is_overlay(int file) {
+    struct statfs information;
+    return fstatfs(file, &information) == 0 && information.f_type == OVERLAYFS_SUPER_MAGIC;
+}

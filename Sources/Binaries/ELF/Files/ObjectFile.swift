@@ -80,6 +80,15 @@ package final class ObjectFile {
         }
     }
 
+    package func hasSection(_ name: String) -> Bool {
+        var names = 0, isThere = false
+        guard elf_getshdrstrndx(elf, &names) == 0 else { return false }
+        forEachSection { _, header in
+            if let found = elf_strptr(elf, names, Int(header.sh_name)), String(cString: found) == name { isThere = true }
+        }
+        return isThere
+    }
+
     /// Returns the name of the loaded section that holds `address` (as linked); nil: none does.
     package func sectionName(at address: UInt64) -> String? {
         var names = 0, found: String?

@@ -184,6 +184,8 @@ enum {
     TRACE_RECORD_DESCRIPTOR = 27,
     TRACE_RECORD_PRIORITY = 28,
     TRACE_RECORD_POLLED = 29,
+    // Likewise, in one trace of a run.
+    TRACE_RECORD_UNRECORDED = 30,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -228,6 +230,19 @@ enum { // context switches of a thread
 };
 enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3, TRACE_TASK_EXECUTED = 4 };
 #define TRACE_AGENT_TASK "libtracer" /* name of the agent's own tasks */
+enum { // why a program is not recorded
+    TRACE_UNRECORDED_UNKNOWN = 0,
+    TRACE_UNRECORDED_STATIC = 1,     // nothing can be preloaded into a static program …
+    TRACE_UNRECORDED_GO = 2,         // … such as Go's linker makes
+    TRACE_UNRECORDED_MUSL = 3,       // it uses musl …
+    TRACE_UNRECORDED_LOADER = 4,     // … or has another loader than the GNU C library's
+    TRACE_UNRECORDED_MACHINE = 5,    // for another CPU architecture, or 32-bit
+    TRACE_UNRECORDED_PRIVILEGED = 6, // set-user-ID, set-group-ID, file capabilities: the loader ignores LD_PRELOAD
+    TRACE_UNRECORDED_HIDDEN = 7,     // the same, or its file may not be read: the kernel reports nothing of either
+    TRACE_UNRECORDED_PRELOAD = 8,    // LD_PRELOAD was removed or replaced
+    TRACE_UNRECORDED_NO_FILE = 9,    // the agent was loaded and made no file
+    TRACE_UNRECORDED_ELSEWHERE = 10, // another `tracer record` recorded it
+};
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
 enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a file descriptor
 // Values in place of an address in a sample. CALL: the agent's return label was here, so the stack continues with the caller of a
@@ -512,6 +527,16 @@ struct trace_code_name_record {
     uint64_t address;
     uint64_t code_bytes;
     uint32_t name_bytes, reserved; // name follows
+};
+
+/// A program that a process of the run executed and that has no trace.
+struct trace_unrecorded_record { // key: why, TRACE_UNRECORDED_
+    struct trace_record record;
+    uint64_t ns;         // CLOCK_MONOTONIC: when it was executed, or, without kernel events, found
+    uint32_t pid;
+    uint32_t parent;     // process id of its parent, 0 unknown
+    uint32_t count;      // number of processes that executed it; of more than one, `ns`, `pid` and `parent` are the first one's
+    uint32_t path_bytes; // its executable, or the name that the kernel gives it (15 characters); the text follows
 };
 
 /// Relocations of a module by the module they resolve to, a record per pair. A lazily bound slot counts for the module it would resolve to.

@@ -71,10 +71,13 @@ package struct Metadata: Sendable, RecordReader {
     private(set) var taskEnds: [UInt32: [UInt64]] = [:]
     /// Programs that the process executed, in the order of time, and CLOCK_MONOTONIC then.
     private(set) var executions: [(at: UInt64, program: String)] = []
+    /// Programs of the run without a trace: in one of its traces.
+    package private(set) var unrecorded: [UnrecordedProcess] = []
     package internal(set) var damagedRecords = 0
     package private(set) var unknownRecords = 0
 
     static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000, mostClockSamples = 100_000, mostExecutions = 1000
+    private static let mostUnrecorded = 100_000
 
     init(_ file: InputFile, _ chunks: [Chunk]) {
         readRecords(of: file, chunks)
@@ -184,6 +187,10 @@ package struct Metadata: Sendable, RecordReader {
             self.kernel = KernelGrant(kernel)
         case TRACE_RECORD_TASK:
             if let task = try? body(trace_task_record.self, buffer, offset, byteCount) { add(task, Int(record.key), buffer, offset) }
+        case TRACE_RECORD_UNRECORDED:
+            let fixed = try body(trace_unrecorded_record.self, buffer, offset, byteCount)
+            let path = try tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestName)
+            if unrecorded.count < Self.mostUnrecorded { unrecorded.append(UnrecordedProcess(fixed, program: text(path))) }
         case TRACE_RECORD_REPLACED: break
         case _ where KernelRecords.kinds.contains(Int(record.type)): break
         default: try readStart(record, buffer, offset, byteCount)

@@ -1,5 +1,6 @@
 // How a process ended, as far as its trace says.
 import CTraceLayout
+import Presentation
 
 package enum ProcessEnd: Equatable, Sendable {
     case exited(status: Int32)
@@ -15,6 +16,8 @@ package enum ProcessEnd: Equatable, Sendable {
         // The status of its process is then that of the other program.
         if let execution = metadata.executions.last(where: { $0.at > header.first.monotonic_ns }) {
             self = .executed(execution.program)
+        } else if let found = metadata.unrecorded.last(where: { $0.pid == header.pid && $0.at > header.first.monotonic_ns }) {
+            self = .executed(basename(found.program))
         } else if header.exit_status & UInt64(TRACE_EXIT_KNOWN) != 0 {
             self = header.exit_status & UInt64(TRACE_EXIT_SIGNAL) != 0 ? .killed(signal: status &- 128) : .exited(status: status)
         } else if isRunning {

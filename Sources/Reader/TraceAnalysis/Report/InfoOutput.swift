@@ -83,6 +83,7 @@ package struct InfoOutput: Record {
         Member("modules", \.modules)
         Member("left_out", "functions of which not all calls are recorded from a moment on (record --keep-hot)", \.suppressed)
         Member("kernel", \.trace.metadata.kernel)
+        Member("unrecorded", "programs of the run that have no trace, as far as they are known", \.trace.metadata.unrecorded)
     }
 
     private static let counts = declare {
@@ -180,6 +181,7 @@ package struct RunInfoOutput: Record {
         Member("dropped", \.run.summary.dropped)
         Member("used_bytes") { output in output.run.processes.reduce(UInt64(0)) { $0 &+ $1.byteCount } }
         Member("processes", "parents before their children", \.run.processes)
+        Member("unrecorded", "programs that have no trace, as far as they are known", \.run.unrecorded)
         Member("warnings", \.run.warnings)
     }
 }

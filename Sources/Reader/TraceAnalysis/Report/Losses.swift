@@ -16,7 +16,7 @@ extension TraceFile {
     /// A phrase each; none of a trace that has everything. Whether it is damaged is in `warnings`.
     package var losses: [String] {
         let all = Losses([self])
-        return all.lost + all.filtered + all.state
+        return all.lost + all.filtered + all.unrecorded + all.state
     }
 }
 
@@ -26,6 +26,8 @@ package struct Losses {
     package private(set) var lost: [String] = []
     /// Filtered calls, and short functions suppressed after many calls.
     package private(set) var filtered: [String] = []
+    /// Programs of the run that have no trace: nothing of these traces is missing.
+    package private(set) var unrecorded: [String] = []
     /// States of traces that are not finished.
     package private(set) var state: [String] = []
 
@@ -36,6 +38,7 @@ package struct Losses {
         }
         add(sum { $0.lostCalls }, "call", "calls", "dropped", to: &lost)
         add(sum { UInt64($0.header.unrecorded_children) }, "forked process", "forked processes", "not recorded", to: &lost)
+        if let text = traces.flatMap(\.metadata.unrecorded).countText { unrecorded.append(text) }
         add(sum { $0.isRing ? $0.missingChunkCount : 0 }, "chunk", "chunks", "overwritten", to: &lost)
         add(sum { $0.isRing ? 0 : $0.missingChunkCount }, "chunk", "chunks", "missing", to: &lost)
         add(sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByTime } }, "call", "calls", "filtered by time", to: &filtered)

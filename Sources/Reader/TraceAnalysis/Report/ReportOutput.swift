@@ -39,6 +39,7 @@ package struct ReportOutput: Record {
         }
         Member("calls", \.run.summary.calls)
         Member("processes", "parents before their children", \.run.processes)
+        Member("unrecorded", "programs that have no trace, as far as they are known", \.run.unrecorded)
     }
 }
 

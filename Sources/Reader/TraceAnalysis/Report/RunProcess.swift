@@ -38,6 +38,8 @@ package struct ProcessImage: Sendable {
     let interpreterHint: String?
     /// Requested kernel events that the kernel refused, why, and what allows them; nil: none.
     package let kernelRefusal: String?
+    /// Programs of the run without a trace, where this trace has them.
+    let unrecorded: [UnrecordedProcess]
 
     init(_ trace: TraceFile, _ summary: Summary) {
         path = trace.path
@@ -66,6 +68,7 @@ package struct ProcessImage: Sendable {
         notes = trace.flagTexts
         interpreterHint = trace.interpreterHint
         kernelRefusal = trace.metadata.kernel?.refusedParts
+        unrecorded = trace.metadata.unrecorded
     }
 }
 

@@ -12,6 +12,8 @@ package struct RunSummary: Sendable {
     package let processes: [RunProcess]
     /// Traces that cannot be read, and damage in others: one line each.
     package let warnings: [String]
+    /// Programs that processes of the run executed and that have no trace, as far as they are known.
+    package var unrecorded: [UnrecordedProcess] { processes.flatMap { $0.images.flatMap(\.unrecorded) } }
     /// The window of time that is reported, nil and null for the whole run.
     package var windowText: String? { if let only { only.windowText(until: summary.end) } else { window?.text } }
     var reportedWindow: ReportedWindow? { if let only { only.reportedWindow(until: summary.end) } else { window?.reported } }

@@ -21,6 +21,7 @@ extension RunSummary {
         }
         if summary.tooDeep > 0 { parts.append("\(counted(summary.tooDeep, "call")) of unknown length: too many calls were open") }
         if summary.overwritten > 0 { parts.append("\(counted(summary.overwritten, "chunk")) overwritten while reading") }
+        if let text = unrecorded.countText { parts.append(text) }
         parts += endTexts
         return parts.joined(separator: ", ")
     }
@@ -57,6 +58,7 @@ extension RunSummary {
         let table = TextTable(rows, RunProcess.columns(Self.figures + ["command"]))
         var lines = [style.bold(headline), ""] + table.lines(style, width: width)
         if rows.count < sorted.count { lines.append(style.dim("… \(grouped(sorted.count - rows.count)) more: --top 0")) }
+        if let text = unrecorded.text { lines.append(text) }
         return lines.joined(separator: "\n") + "\n"
     }
 

@@ -81,5 +81,9 @@ int recorder_process_end(int process, int *status);
 /// Returns 1 if no_new_privs is set, else 0: set-user-ID bits then do nothing.
 int recorder_no_new_privileges(void);
 
+/// 1: an open file is of an overlay file system, whose inode numbers are not those of the mapped files
+/// (Documentation/filesystems/overlayfs.rst, inode properties).
+int recorder_is_overlay(int file);
+
 /// Raw `security.capability` of an open file: its length, or -1.
 ssize_t recorder_file_capabilities(int file, void *buffer, size_t size);

@@ -8,6 +8,10 @@ package struct ImageHistory {
     /// CLOCK_MONOTONIC.
     package let begun: UInt64
     package var ended: UInt64?
+    /// The program that the image began with; nil: it is a copy of its parent.
+    package private(set) var program: ExecutedProgram?
+    /// The process's parent, 0 unknown.
+    package let parent: pid_t
     package private(set) var blocks: [KernelSpool.Block] = []
     /// In place of blocks, where nothing else is wanted.
     private(set) var textFaults: [TextFault] = []
@@ -23,7 +27,20 @@ package struct ImageHistory {
 
     private static let blockBytes = 256 << 10, mostSwitches = 2048, mostSampleBytes = 32 << 10
 
-    init(begun: UInt64) { self.begun = begun }
+    init(begun: UInt64, parent: pid_t, program: ExecutedProgram? = nil) {
+        self.begun = begun
+        self.parent = parent
+        self.program = program
+    }
+
+    mutating func map(_ mapping: KernelRecord.Mapping) {
+        if mapping.isOfFile { program?.map(mapping.path, inode: mapping.inode, isOutput: mapping.isOutput) }
+    }
+
+    /// No more is reported of it. Where nothing was, after it had been executed, the process may be asked itself.
+    mutating func lookAtProgram(of pid: pid_t) {
+        if program?.path.isEmpty == true { program?.isPrivileged = ProcessStatus.hasTakenIdentity(pid) }
+    }
 
     mutating func add(_ change: trace_switch, _ storage: KernelStorage) {
         switches.append(change)

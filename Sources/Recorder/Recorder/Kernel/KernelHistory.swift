@@ -16,14 +16,16 @@ package struct KernelHistory {
         var earlyLook: UInt64 = 0
         /// The process that began it, and which of its threads.
         private(set) weak var parent: Process?
+        let parentPid: pid_t
         let by: pid_t
 
         init(_ pid: pid_t, begun: UInt64, parent: Process? = nil, by: pid_t = 0) {
             self.pid = pid
             self.parent = parent
+            parentPid = parent?.pid ?? 0
             self.by = by
             files = parent?.files ?? MappedFiles()
-            images = [ImageHistory(begun: begun)]
+            images = [ImageHistory(begun: begun, parent: parentPid)]
             threads = [pid]
         }
 
@@ -97,7 +99,9 @@ package struct KernelHistory {
         case .named(let name, let isExec):
             if isExec { exec(process, tid, name, at: now) }
             process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, storage)
-        case .mapped(let mapping): process.files.add(mapping)
+        case .mapped(let mapping):
+            process.files.add(mapping)
+            process.image.map(mapping)
         case .fault(let address, _, let isMajor) where storage.isOfTextFaults:
             guard let path = process.files.code(at: address) else { break }
             process.image.add(TextFault(nanoseconds: now, path: path, isMajor: isMajor))
@@ -243,13 +247,14 @@ package struct KernelHistory {
         process.image.add(task: TRACE_TASK_EXECUTED, tid: tid, name: name, at: now, storage)
         process.image.ended = now
         process.image.end(storage)
-        process.images.append(ImageHistory(begun: now))
+        process.images.append(ImageHistory(begun: now, parent: process.parentPid, program: ExecutedProgram(name: name)))
     }
 
     private mutating func end(_ process: Process, at now: UInt64?) {
         for tid in process.threads { forget(tid) }
         processes[process.pid] = nil
         process.image.ended = now
+        process.image.lookAtProgram(of: process.pid)
         process.image.end(storage)
         over[process.pid, default: []] += process.images
     }

@@ -26,13 +26,18 @@ package enum KernelRecord {
         /// 0 unknown.
         var inode: UInt64 = 0
         var isCode = false
+        /// What is written there goes to the file.
+        var isOutput = false
 
-        package init(addresses: Range<UInt64>, offset: UInt64, path: String, inode: UInt64 = 0, isCode: Bool = false) {
+        package init(
+            addresses: Range<UInt64>, offset: UInt64, path: String, inode: UInt64 = 0, isCode: Bool = false, isOutput: Bool = false
+        ) {
             self.addresses = addresses
             self.offset = offset
             self.path = path
             self.inode = inode
             self.isCode = isCode
+            self.isOutput = isOutput
         }
 
         /// The kernel calls memory that is of none //anon, [heap] and so on.
@@ -110,7 +115,8 @@ package enum KernelRecord {
             record = .mapped(
                 Mapping(
                     addresses: address..<address + length, offset: all.word(24), path: all.text(64, end), inode: all.word(40),
-                    isCode: all.half(56) & UInt32(PROT_EXEC) != 0))
+                    isCode: all.half(56) & UInt32(PROT_EXEC) != 0,
+                    isOutput: all.half(56) & UInt32(PROT_WRITE) != 0 && all.half(60) & UInt32(MAP_SHARED) != 0))
         case Kind.lost where end >= 16, Kind.lostSamples where end >= 8:
             record = .lost(all.word(type == Kind.lost ? 8 : 0))
         default: return nil

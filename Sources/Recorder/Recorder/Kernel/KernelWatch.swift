@@ -76,6 +76,9 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         buffer.deallocate()
     }
 
+    /// The kernel reports what processes do.
+    package var isReporting: Bool { grant.granted != 0 }
+
     /// Watches a single process, whose trace lies in the directory.
     package convenience init(pid: pid_t, directory: String) {
         self.init(pid: pid, KernelStorage(spool: KernelSpool(directory: directory), mostBytes: .max, keepsEnd: false))

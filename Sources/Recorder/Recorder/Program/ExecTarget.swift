@@ -113,7 +113,7 @@ extension ExecTarget {
     }
 
     /// The loader itself can be called as a program, and honours LD_PRELOAD; it has no PT_INTERP.
-    private static func isLoader(_ path: String) -> Bool {
+    static func isLoader(_ path: String) -> Bool {
         let name = resolvedPath(path)?.split(separator: "/").last ?? ""
         return name.hasPrefix("ld-linux") || name.hasPrefix("ld-2.") || name == "ld.so"
     }

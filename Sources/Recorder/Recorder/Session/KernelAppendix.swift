@@ -23,6 +23,11 @@ package struct KernelAppendix {
         return write(image.map { [$0] } ?? [], to: header, isGone: isGone)
     }
 
+    /// Programs without a trace; nil: the kernel reports no exec here.
+    func unrecorded(in run: UnrecordedPrograms.Run) -> UnrecordedPrograms? {
+        account.grant.granted == 0 ? nil : UnrecordedPrograms(account.images, lost: account.lost, in: run)
+    }
+
     /// When the image ended whose trace has this header: CLOCK_MONOTONIC; nil: the kernel did not report it.
     func end(of state: trace_file_header) -> UInt64? { image(of: state)?.ended }
 
@@ -39,45 +44,9 @@ package struct KernelAppendix {
         kernel.until_ns = images.last?.ended ?? clockTime()
         kernel.lost &+= images.reduce(0) { $0 &+ $1.left }
         let opened = header.current.last
-        guard write(withUnsafeBytes(of: kernel) { Array($0) }, opened, header, isGone) else { return false }
+        guard header.append(withUnsafeBytes(of: kernel) { Array($0) }, opened: opened, isGone: isGone) else { return false }
         for block in images.flatMap(\.blocks) {
-            guard let bytes = account.spool.read(block), write(bytes, opened, header, isGone) else { return false }
-        }
-        return true
-    }
-
-    /// The magic last: the file may be being read.
-    private func write(_ records: [UInt8], _ opened: trace_clock_sample, _ header: TraceHeader, _ isGone: Bool) -> Bool {
-        let headBytes = MemoryLayout<trace_chunk_header>.size, used = headBytes + records.count
-        let byteCount = UInt64(used).roundedUp(to: UInt64(TRACE_CHUNK_ALIGNMENT))
-        var chunk = trace_chunk_header()
-        chunk.kind = UInt16(TRACE_CHUNK_METADATA)
-        chunk.flags = UInt16(TRACE_CHUNK_CLOSED)
-        chunk.byte_count = UInt32(byteCount)
-        chunk.body_offset = UInt32(headBytes)
-        chunk.opened = opened
-        chunk.used_bytes = UInt64(used)
-        var bytes = withUnsafeBytes(of: chunk) { Array($0) } + records
-        bytes += repeatElement(0, count: Int(byteCount) - bytes.count)
-        guard let offset = header.reserve(byteCount, isGone: isGone) else { return false }
-        guard Self.write(bytes, header.file, offset) else {
-            if isGone { // otherwise a thread may have taken what comes after it: then this is a range that nobody has opened
-                header.set(nextOffset: offset)
-                ftruncate(header.file, off_t(offset))
-            }
-            return false
-        }
-        var magic = UInt32(TRACE_CHUNK_MAGIC)
-        return pwrite(header.file, &magic, 4, off_t(offset)) == 4
-    }
-
-    private static func write(_ bytes: [UInt8], _ file: Int32, _ offset: UInt64) -> Bool {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done)) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return false }
-            done += count
+            guard let bytes = account.spool.read(block), header.append(bytes, opened: opened, isGone: isGone) else { return false }
         }
         return true
     }

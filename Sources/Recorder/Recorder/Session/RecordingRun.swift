@@ -26,6 +26,8 @@ package struct RecordingResult: Sendable {
     package var wasStopped = false
     /// When threads ran and waited could not be written.
     package var statesAreCut = false
+    /// Programs without a trace, as far as they are known: the traces have them, too, if there is one.
+    package var unrecorded: [UnrecordedProgram] = []
 }
 
 package struct RecordingRun {
@@ -38,6 +40,8 @@ package struct RecordingRun {
     private var directory: RunDirectory?
     let session: UInt64
     private let kernelRequest: KernelRequest
+    /// The processes that the program starts are to be recorded.
+    private let recordsChildren: Bool
     /// Asked now and then, with the path of the program's trace: if it is to be ended, by SIGTERM and then by SIGKILL.
     package var stopCondition: ((String) -> Bool)?
 
@@ -76,6 +80,8 @@ package struct RecordingRun {
         environment.set(Variables.output.name.description, template.text)
         for (name, value) in variables { environment.set(name, value) }
         kernelRequest = KernelRequest(options, environment)
+        recordsChildren =
+            environment[Variables.children.name.description].flatMap { Variables.children.read($0) } ?? Variables.children.standard
         // Filled in by the child just before it calls execve (crecorder.c).
         environment.set(
             Variables.exec.name.description,
@@ -130,12 +136,20 @@ package struct RecordingRun {
         }
         var stop = stopCondition.map { ProgramStop(program.pid, isReached: $0) }
         let ends = ProcessEnds()
-        let (exit, ended) = follow(program, watch!, ends, &relay, &stop)
+        var survey = kernel?.isReporting == true ? nil : ProcessSurvey(root: program.pid)
+        let (exit, ended) = follow(program, watch!, ends, &relay, &stop, &survey)
         ends.look()
-        let appendix = kernel.map { KernelAppendix($0) }
+        survey?.lookNow()
+        let appendix = kernel.map { KernelAppendix($0) }, traces = SessionFiles.all(template, session: session)
+        let run = UnrecordedPrograms.Run(
+            traces: traces, names: Set(SessionFiles.names(template)), root: program.pid, recordsChildren: recordsChildren)
+        let unrecorded = appendix?.unrecorded(in: run) ?? UnrecordedPrograms(seen: survey?.found ?? [], in: run)
+        let holder = (traces.first { $0.pid == UInt32(program.pid) } ?? traces.first)?.path
         var isCut = false
-        var files = tidyFiles(of: program, template, exit, at: ended, ends, appendix) { header, isGone in
+        var files = tidyFiles(traces, of: program, exit, at: ended, ends, appendix) { header, isGone in
             if let appendix { isCut = !appendix.write(to: header, isGone: isGone) || isCut }
+            guard header.path == holder, !unrecorded.all.isEmpty else { return }
+            _ = header.append(unrecorded.records, opened: header.current.last, isGone: isGone)
         }
         var path: String?
         if let directory {
@@ -150,7 +164,8 @@ package struct RecordingRun {
             }
         }
         return RecordingResult(
-            status: exit.status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false, statesAreCut: isCut)
+            status: exit.status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false, statesAreCut: isCut,
+            unrecorded: unrecorded.all)
     }
 
     /// Runs `body` before the program starts. A thread of the tool that did not block the signals of the run loop could take them
@@ -165,7 +180,7 @@ package struct RecordingRun {
     /// Returns how the program ended, and when: CLOCK_MONOTONIC.
     private func follow(
         _ program: RunningProgram, _ watch: FileWatch, _ ends: ProcessEnds, _ relay: inout SignalRelay,
-        _ stop: inout ProgramStop?
+        _ stop: inout ProgramStop?, _ survey: inout ProcessSurvey?
     ) -> (exit: ProcessExit, ended: UInt64) {
         let namespace = ProcessStatus.ownNamespace
         var preparer: FilePreparer?
@@ -200,6 +215,7 @@ package struct RecordingRun {
                 wait = min(wait * 2, PreparationPlan.idleNanoseconds)
             }
             if let due = stop?.look() { wait = min(wait, due) }
+            if let due = survey?.look() { wait = min(wait, due) }
             if watch.isExpecting { wait = min(wait, FileWatch.expectingNanoseconds) }
         }
     }
@@ -207,10 +223,9 @@ package struct RecordingRun {
     /// Cuts off what was prepared and not used, and lists the files. Only of processes that are gone for certain: another one
     /// may still write, and truncating a file under its mapping would kill it. `append` puts after each what belongs there.
     private func tidyFiles(
-        of program: RunningProgram, _ template: OutputTemplate, _ exit: ProcessExit, at ended: UInt64, _ ends: ProcessEnds,
+        _ entries: [SessionFiles.Entry], of program: RunningProgram, _ exit: ProcessExit, at ended: UInt64, _ ends: ProcessEnds,
         _ appendix: KernelAppendix?, append: (_ header: TraceHeader, _ isGone: Bool) -> Void
     ) -> [RecordingResult.File] {
-        let entries = SessionFiles.all(template, session: session)
         var laterImages: Set<UInt32> = [] // pids: after exec, all but the last image of one are gone
         let namespace = ProcessStatus.ownNamespace
         return entries.reversed().compactMap { entry -> RecordingResult.File? in

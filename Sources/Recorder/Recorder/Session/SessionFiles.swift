@@ -94,7 +94,14 @@ package enum SessionFiles {
     /// Fields of a file's header. The file itself is closed: a run may have more files than a process may have open.
     package struct Entry {
         package var path: String
-        var begun: UInt64
+        package var pid: UInt32
+        /// In which `pid` counts (`trace_file_header`).
+        package var namespace: UInt64
+        package var begun: UInt64
+
+        package init(path: String, pid: UInt32, namespace: UInt64, begun: UInt64) {
+            (self.path, self.pid, self.namespace, self.begun) = (path, pid, namespace, begun)
+        }
     }
 
     /// Names in the output directory that the template may have given.
@@ -108,7 +115,7 @@ package enum SessionFiles {
             guard let header = TraceHeader(path: template.directory + "/" + name) else { return nil }
             let state = header.current
             guard state.session == session else { return nil }
-            return Entry(path: header.path, begun: state.first.monotonic_ns)
+            return Entry(path: header.path, pid: state.pid, namespace: state.pid_namespace, begun: state.first.monotonic_ns)
         }.sorted { ($0.begun, $0.path) < ($1.begun, $1.path) }
     }
 }

@@ -22,6 +22,16 @@ package enum ProcessStatus {
     /// No process has this id, not even one that is to be waited for.
     static func isGone(_ pid: pid_t) -> Bool { pid > 0 && kill(pid, 0) != 0 && errno == ESRCH }
 
+    /// Its effective user or group is another than the real one, as that of a set-user-ID program. proc(5): real, effective, saved, file
+    /// system's.
+    package static func hasTakenIdentity(_ pid: pid_t) -> Bool {
+        (text("/proc/\(pid)/status") ?? "").split(separator: "\n").contains { line in
+            guard line.hasPrefix("Uid:") || line.hasPrefix("Gid:") else { return false }
+            let ids = line.dropFirst(4).split(whereSeparator: \.isWhitespace)
+            return ids.count >= 2 && ids[0] != ids[1]
+        }
+    }
+
     /// In which ids of processes count: the inode of its namespace (namespaces(7)), 0 unknown.
     package static var ownNamespace: UInt64 {
         var text = [CChar](repeating: 0, count: 64) // pid:[4026531836]

@@ -64,7 +64,7 @@ struct CoverageCommand: ParsableCommand {
             }
         }
         for complaint in coverage.complaints { complain(complaint) }
-        let losses = Losses(traces), lacking = losses.lost + losses.filtered
+        let losses = Losses(traces), lacking = losses.lost + losses.filtered + losses.unrecorded
         if !lacking.isEmpty { complain("calls are missing from the traces: \(lacking.joined(separator: ", "))") }
         try finish(traces, ofCalls: false)
     }

@@ -70,6 +70,8 @@ struct Info: ParsableCommand {
         }
         try row("filtered", "\(grouped(summary.filteredByTime)) by time, \(grouped(summary.filteredByDepth)) by depth")
         try row("dropped", grouped(summary.dropped))
+        try row(
+            "not recorded", whole.unrecorded.isEmpty ? nil : "\(grouped(whole.unrecorded.processCount)): \(whole.unrecorded.reasonsText)")
         if let trace = whole.only { return try describeContents(of: trace, summary, row) }
         for text in Set(images.flatMap { $0.notes }).sorted() { try row("note", text) }
         for image in images { if let loss = image.lossText { try row("lost", "\(image.path): \(loss)") } }

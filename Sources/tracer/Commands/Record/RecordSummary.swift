@@ -8,7 +8,14 @@ struct RecordSummary {
 
     init(_ result: RecordingResult) {
         guard let main = result.files.last(where: \.isRoot) ?? result.files.first else {
-            lines = ["no trace was written: the agent was not loaded, or could not write it (see its message above)"]
+            let unrecorded = result.unrecorded.map {
+                UnrecordedProcess(
+                    reason: $0.reason, pid: UInt32(bitPattern: $0.pid), parentPid: UInt32(bitPattern: $0.parent), at: $0.at,
+                    program: $0.path)
+            }
+            lines =
+                ["no trace was written: the agent was not loaded, or could not write it (see its message above)"]
+                + [unrecorded.text].compactMap { $0 }
             return
         }
         let path = result.path ?? main.path
@@ -27,7 +34,8 @@ struct RecordSummary {
         }
         if result.statesAreCut { notes.append("some kernel events could not be written: is the disk full?") }
         lines =
-            [first] + RecordSummary.losses(whole, main.path).map { "lost: \($0)" } + notes.map { "note: \($0)" } + [
+            [first] + [whole.unrecorded.text].compactMap { $0 } + RecordSummary.losses(whole, main.path).map { "lost: \($0)" }
+            + notes.map { "note: \($0)" } + [
                 "next: tracer \(Self.called(whole, main.path) == nil ? "report" : "coverage") \(shellWord(path))"
             ]
     }
