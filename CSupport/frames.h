@@ -210,8 +210,8 @@ struct frame_batch {
 /// no call too short, so that the child's first event takes the slow path, and nothing of the parent's file is touched.
 struct write_position {
     uint64_t *cursor; // next free word of the chunk
-    uint64_t *limit;  // from here on the chunk is full; a few words of slack follow
-    uint64_t base;    // ticks that event times count from
+    uint64_t *limit; // from here on the chunk is full; a few words of slack follow
+    uint64_t base; // ticks that event times count from
     struct trace_chunk_header *chunk;
     uint64_t minimum_ticks;
     uint64_t pending; // entry-only trampolines that have a word reserved and not written
@@ -223,7 +223,7 @@ struct thread_state {
     struct frame_record *top; // innermost open frame
     struct write_position *position;
     uint64_t low; // end of the thread's own stack; all ones: every call leaves the fast path. Only its thread writes here: where
-                  // it lies may be unmapped, or used for something else, once the thread has ended
+    // it lies may be unmapped, or used for something else, once the thread has ended
     struct thread_context *context; // also the top of the agent's stack for this thread
     int64_t passes; // how many more calls of suppressed functions pass before Swift looks at how long they took
     uint64_t passes_ticks; // when it looked last; 0 never
@@ -238,50 +238,50 @@ struct throwing_call {
 
 /// Everything of a thread that only the slow path needs.
 struct thread_context {
-    struct frame_record base;     // under the outermost frame
+    struct frame_record base; // under the outermost frame
     struct frame_record alternate_mode; // for the top, while calls on other stacks are open: nothing equals it
-    struct frame_record *top;     // the real one then
-    struct frame_record *ready;   // free records for frames on other stacks, for the trampolines to take
-    uint64_t alternate_count;       // open frames on other stacks
-    uint64_t signal_frames;       // how many of them are on the signal stack
+    struct frame_record *top; // the real one then
+    struct frame_record *ready; // free records for frames on other stacks, for the trampolines to take
+    uint64_t alternate_count; // open frames on other stacks
+    uint64_t signal_frames; // how many of them are on the signal stack
     uint64_t stack_low, stack_high; // bounds of the thread's own stack
     uint64_t signal_low, signal_bytes; // the signal stack, when it was last asked for
-    uint32_t busy;                // 1: a trampoline is changing any of these
-    uint32_t is_changing;         // CHANGING_…: not for the trampolines
+    uint32_t busy; // 1: a trampoline is changing any of these
+    uint32_t is_changing; // CHANGING_…: not for the trampolines
     int32_t patience;
-    uint32_t sharing;             // SHARING_…
+    uint32_t sharing; // SHARING_…
     struct frame_record **lists; // open frames on other stacks, by stack pointer
     uint32_t tid, index;
-    uint32_t list_mask, unused;  // one less than there are lists
+    uint32_t list_mask, unused; // one less than there are lists
     struct frame_record *unsorted; // frames that were opened while the trampolines were changing the lists
     struct frame_batch *alternate_batches; // all records for frames on other stacks …
     struct frame_record *free_alternate; // … free ones that only the slow path takes …
-    struct frame_record *ended;        // … and those that were not taken out of their list when they ended
+    struct frame_record *ended; // … and those that were not taken out of their list when they ended
     struct thread_state *state;
     struct write_position *position;
     struct thread_context *next, *previous; // all contexts of the process (ThreadContexts.swift)
     struct thread_context *same_block; // the next one in the same chain
-    void *chunk;          // the mapped chunk …
+    void *chunk; // the mapped chunk …
     uint64_t chunk_bytes; // … its size …
     uint64_t chunk_offset; // … and where it lies in the file
     uint64_t sequence; // sequence number of the open chunk
     void *begin_record; // in the file, of this thread
     struct frame_batch *batches; // frame records, except those for frames on other stacks
     uint32_t copies_stack; // 1: a frame that was left has returned
-    uint32_t spent_count;  // frames on other stacks with USE_…_SPENT, when a chunk was opened last
+    uint32_t spent_count; // frames on other stacks with USE_…_SPENT, when a chunk was opened last
     // While the program changes what SIGBUS does: the open call, and when it began.
     struct frame_record *change;
     uint64_t change_ticks;
     struct frame_record *initializers; // innermost open one
-    struct frame_record *load;         // innermost open dlopen
-    struct trace_open_frame *spans;    // open ones, outermost first
+    struct frame_record *load; // innermost open dlopen
+    struct trace_open_frame *spans; // open ones, outermost first
     uint64_t span_count, span_capacity;
-    uint64_t asked_ticks;  // when the latest dlopen that has not brought anything yet was called; 0 none
-    uint64_t asked_stack_pointer;  // stack pointer of that call
+    uint64_t asked_ticks; // when the latest dlopen that has not brought anything yet was called; 0 none
+    uint64_t asked_stack_pointer; // stack pointer of that call
     uint32_t asked_caller; // module
-    uint32_t has_gap;      // 1: words were lost since the chunk was full, for want of another
+    uint32_t has_gap; // 1: words were lost since the chunk was full, for want of another
     char asked_path[256];
-    struct frame_record child;         // LAST_CHILD
+    struct frame_record child; // LAST_CHILD
     struct frame_record *sharing_calls; // open ones of vfork and its kind, innermost first
     uint32_t children[CHILDREN];       // ids of the children that run concurrently
     uint32_t unknown_children, looks;  // how many more; how often was looked whether they live

@@ -162,7 +162,7 @@ def reads_version_1(name):
             raise Skipped("no tool")
         path = suite.write(test.trace(name + ".trace"), gzip.decompress(suite.read_bytes(os.path.join(FIRST, name + ".trace.gz"))))
         trace = t.Trace(path).trees()
-        faults = trace.anomalies + harness.cross_check(test.settings, trace)
+        faults = trace.anomalies + harness.cross_check(test.settings, trace, "decoder.version_1." + name)
         expected = json.loads(suite.read(os.path.join(FIRST, name + ".json")))
         shown = harness.report(test.settings, path)
         found = sorted([f["symbol"], f["module"], f["calls"], f["total_ns"], f["self_ns"]] for f in shown["functions"])

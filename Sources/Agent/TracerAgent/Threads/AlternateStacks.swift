@@ -23,7 +23,8 @@ extension ThreadRecorder {
     }
     /// The fast path again, if nothing speaks against it.
     func restoreLow() {
-        let isFast = tracer_process_page().pointee.enabled != 0 && !isInAlternateMode
+        let isFast =
+            tracer_process_page().pointee.enabled != 0 && !isInAlternateMode
             && context.pointee.is_changing & ~UInt32(CHANGING_COUNTED) == 0
         state.pointee.low = isFast ? context.pointee.stack_low : .max
     }

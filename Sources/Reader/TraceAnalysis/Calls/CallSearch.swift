@@ -136,7 +136,7 @@ private struct SearchSink: StreamSink, ~Copyable {
         if isWanted(row) { note(row, start, end, isOver: true) }
     }
 
-    mutating func begin(thread: UInt32, at ticks: UInt64) { self.thread = thread }
+    mutating func begin(thread: UInt32) { self.thread = thread }
 
     mutating func add(_ other: borrowing SearchSink) {
         calls &+= other.calls

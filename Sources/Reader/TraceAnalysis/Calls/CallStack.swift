@@ -6,6 +6,9 @@ import TraceFormat
 package struct Frame: BitwiseCopyable {
     /// As the clock was read: with the function, the identity of the call.
     var enter: UInt64
+    /// From when on it has a share of the time that this reading gives to calls: from its beginning, or that of the part of the thread
+    /// which is read alone. Later than `enter`, too, where a signal came between its clock and its word: in the stack it came later.
+    var since: UInt64
     /// The sink's row for the function.
     var row: UInt32
     var flags: UInt32 = 0
@@ -23,6 +26,7 @@ package struct Frame: BitwiseCopyable {
 
     init(enter: UInt64, row: UInt32, site: UInt64 = 0, object: UInt64? = nil) {
         self.enter = enter
+        since = enter
         self.row = row
         self.site = site
         self.object = object
@@ -144,10 +148,12 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private(set) var isInside = false
     /// Ticks at which the current moment began.
     private var since: UInt64 = 0
+    /// Ticks at which the part of the thread began that is read alone.
+    private var partBegin: UInt64 = 0
 
     /// - Parameters:
     ///   - rowCount: rows known from the start; more may come
-    ///   - deepest: frames to keep, of 40 bytes each; a damaged file may pile up any number
+    ///   - deepest: frames to keep, of 48 bytes each; a damaged file may pile up any number
     package init(_ sink: consuming Sink, rowCount: Int, deepest: Int = deepestStack, window: TimeWindow = .whole) {
         self.sink = sink
         self.deepest = deepest
@@ -189,6 +195,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
         var part = frame, ending = ending
         if _slowPath(frame.enter < since) {
             part.enter = since
+            part.since = max(part.since, since)
             ending = .part
         }
         sink.closed(part, at: time, depth: depth, parent: parent, isOutermost: active[frame.row] == 0, ending)
@@ -211,11 +218,13 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
 
     /// A frame that was taken out of the stack, where the frame at `index` lay above it, has been open until `time`.
     private func overlap(_ frame: Frame, below index: Int, until time: UInt64) -> Overlap {
-        let start = max(frame.enter, since), end = max(time, start)
-        func begin(of above: Int) -> UInt64 { min(max(frames[above].enter, start), end) }
+        let start = max(frame.since, since), end = max(time, start)
+        func begin(of above: Int) -> UInt64 { min(max(frames[above].since, start), end) }
         var overlap = Overlap(length: end &- begin(of: index), end: end, outermost: nil)
         guard isActive(frame.row), !(0..<index).reversed().contains(where: { frames[$0].row == frame.row }) else { return overlap }
-        overlap.outermost = (index..<frames.count).first { frames[$0].row == frame.row }.map { begin(of: $0) &- start }
+        let next = (index..<frames.count).first { frames[$0].row == frame.row }
+        let began = max(frame.enter, since)
+        overlap.outermost = next.map { min(max(frames[$0].enter, began), end) &- began }
         return overlap
     }
 
@@ -285,6 +294,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
     @inline(__always) package mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         if _slowPath(time >= boundTicks) { advance(to: time) }
         var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite(), object: takeObject())
+        frame.since = time
         if _fastPath(isInside) {
             enters &+= 1
             sink.opened(&frame, parent: top, at: time, depth: frames.count, isCall: true)
@@ -430,6 +440,7 @@ extension CallStack where Sink: ~Copyable {
             } else {
                 advance(to: open.enter_ticks)
                 var frame = Frame(enter: open.enter_ticks, row: row, site: index < sites.count ? sites[index] : 0)
+                frame.since = max(frame.enter, partBegin)
                 if isInside {
                     let at = max(open.enter_ticks, since)
                     sink.opened(&frame, parent: top, at: at, depth: frames.count, isCall: areCalls && open.enter_ticks >= since)
@@ -478,6 +489,9 @@ extension CallStack where Sink: ~Copyable {
         }
         return true
     }
+
+    /// Begins a part of a thread that is read alone. Precondition: no frame is open.
+    mutating func beginPart(at ticks: UInt64) { partBegin = ticks }
 
     /// Ends every frame at `time`, innermost first.
     mutating func closeAll(at time: UInt64, _ ending: Ending) {
@@ -556,8 +570,8 @@ extension CallStack where Sink: StreamSink & ~Copyable {
         guard isInside else { return }
         for index in 0..<frames.count {
             var frame = frames[index]
-            frame.enter = max(frame.enter, since)
-            sink.carried(frame, until: time, parent: index == 0 ? .nobody : frames[index - 1])
+            frame.since = max(frame.since, since)
+            sink.carried(frame, until: max(time, frame.since), depth: index, parent: index == 0 ? .nobody : frames[index - 1])
         }
     }
 

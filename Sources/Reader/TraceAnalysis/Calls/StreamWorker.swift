@@ -10,10 +10,10 @@ import TraceFormat
 protocol StreamSink: CallSink, ~Copyable {
     /// Calls reported so far.
     var calls: UInt64 { get }
-    /// Begins a part of this thread, at these ticks: all that follows is from it.
-    mutating func begin(thread: UInt32, at ticks: UInt64)
-    /// The part ends at `time`, and the call goes on in another one.
-    mutating func carried(_ frame: Frame, until time: UInt64, parent: Frame)
+    /// Begins a part of this thread: all that follows is from it.
+    mutating func begin(thread: UInt32)
+    /// The part ends at `time`, and the call goes on in another one, where its time is counted from then on.
+    mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame)
     /// Adds the sums of the other sink.
     mutating func add(_ other: borrowing Self)
     /// Returns this sink's row for a row of `other`: the same, unless it numbers functions that no record describes.
@@ -24,8 +24,8 @@ protocol StreamSink: CallSink, ~Copyable {
 }
 
 extension StreamSink where Self: ~Copyable {
-    mutating func begin(thread: UInt32, at ticks: UInt64) {}
-    mutating func carried(_ frame: Frame, until time: UInt64, parent: Frame) {}
+    mutating func begin(thread: UInt32) {}
+    mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {}
 
     mutating func translate(_ row: UInt32, from other: borrowing Self) -> UInt32 { row }
 
@@ -74,7 +74,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     /// Chunks that a ring overwrote between the walk over the file and the reading of them.
     private(set) var overwritten: UInt64 = 0
     /// Frames open at the end of each thread, and the next bound of the window there.
-    private var openAtEnd: [(thread: UInt32, frames: [Frame], bound: Int, begin: UInt64)] = []
+    private var openAtEnd: [(thread: UInt32, frames: [Frame], bound: Int)] = []
 
     private init(_ trace: TraceFile, _ sink: consuming Sink, rowCount: Int) {
         self.trace = trace
@@ -119,7 +119,8 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         // A thread's last unit says how long it lived.
         if !unit.isLast, !trace.window.touches(unit.begin, unit.end) { return }
         stack.seek(unit.begin)
-        stack.sink.begin(thread: thread, at: unit.begin)
+        stack.sink.begin(thread: thread)
+        stack.beginPart(at: unit.begin)
         let callsBefore = stack.sink.calls
         var latestOfThread: UInt64 = 0
         var previous: Chunk?
@@ -141,7 +142,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         self.latestOfThread[thread] = max(self.latestOfThread[thread] ?? 0, latestOfThread)
         calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
         if unit.isLast, stack.frames.count > 0 {
-            openAtEnd.append((thread, (0..<stack.frames.count).map { stack.frames[$0] }, stack.nextBound, unit.begin))
+            openAtEnd.append((thread, (0..<stack.frames.count).map { stack.frames[$0] }, stack.nextBound))
         }
         if !unit.isLast { // for what goes on in the next unit
             stack.advance(to: unit.end)
@@ -156,8 +157,8 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         overwritten += other.overwritten
         latestOfThread.merge(other.latestOfThread) { max($0, $1) }
         calls.merge(other.calls) { $0 &+ $1 }
-        for (thread, frames, bound, begin) in other.openAtEnd {
-            openAtEnd.append((thread, frames.map { stack.sink.translate($0, from: other.stack.sink) }, bound, begin))
+        for (thread, frames, bound) in other.openAtEnd {
+            openAtEnd.append((thread, frames.map { stack.sink.translate($0, from: other.stack.sink) }, bound))
         }
     }
 
@@ -172,9 +173,9 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
             uniqueKeysWithValues: latestOfThread.map { ($0, CallEnds.End(trace.ends, of: $0, after: $1, latest: latest)) })
         endOfThread = ends.mapValues(\.time)
         let migrated = stack.sink.migratedCalls
-        for (thread, frames, bound, begin) in openAtEnd {
+        for (thread, frames, bound) in openAtEnd {
             guard let end = ends[thread] else { continue }
-            stack.sink.begin(thread: thread, at: begin)
+            stack.sink.begin(thread: thread)
             stack.resume(bound)
             stack.restore(frames)
             stack.closeDeparted { migrated.end(of: $0).map { min($0, end.time) } }

@@ -83,11 +83,12 @@ package struct Accumulator: ~Copyable {
     var unknownFunctions: [UInt32] { rows.unknownFunctions }
 
     /// A call of known length.
+    /// - Parameter here: the part of the duration that counts in the part of the thread that is being read
     @inline(__always)
-    private mutating func time(_ duration: UInt64, _ row: UInt32, parent: UInt32, isOutermost: Bool) {
+    private mutating func time(_ duration: UInt64, here: UInt64, _ row: UInt32, parent: UInt32, isOutermost: Bool) {
         sums[Int(row)].time(duration, isOutermost: isOutermost)
-        sums[Int(row)].selfTime &+= Int64(truncatingIfNeeded: duration)
-        sums[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: duration) // row 0, nobody, is never shown
+        sums[Int(row)].selfTime &+= Int64(truncatingIfNeeded: here)
+        sums[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: here) // row 0, nobody, is never shown
         made[Int(parent)] &+= 1
         var durationRow = sums[Int(row)].durationRow
         if _slowPath(durationRow == 0) {
@@ -169,18 +170,17 @@ extension Accumulator: CallSink {
         _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
         isOutermost: Bool, _ ending: Ending
     ) {
-        let duration = time > frame.enter ? time &- frame.enter : 0
-        coverage.add(frame.enter, time, depth: depth)
+        let duration = time > frame.enter ? time &- frame.enter : 0, here = time > frame.since ? time &- frame.since : 0
+        coverage.add(frame.since, time, depth: depth)
         if _slowPath(sums[Int(frame.row)].kinds != 0) { note(frame.row, from: parent.row) }
         if ending == .unwound { unwound &+= 1 }
-        if _slowPath(ending == .elsewhere) { return moveSelf(duration, from: parent.row, to: frame.row) }
+        if _slowPath(ending == .elsewhere) { return moveSelf(here, from: parent.row, to: frame.row) }
         if _fastPath(ending != .lost && ending != .part) {
-            self.time(duration, frame.row, parent: parent.row, isOutermost: isOutermost)
+            self.time(duration, here: here, frame.row, parent: parent.row, isOutermost: isOutermost)
         } else {
             // It ran at least so long, or the rest of it is not asked for; as one call's length it would be wrong.
             if isOutermost { sums[Int(frame.row)].total &+= duration }
-            sums[Int(frame.row)].selfTime &+= Int64(truncatingIfNeeded: duration)
-            sums[Int(parent.row)].selfTime &-= Int64(truncatingIfNeeded: duration)
+            moveSelf(here, from: parent.row, to: frame.row)
         }
     }
 
@@ -195,13 +195,18 @@ extension Accumulator: CallSink {
             if sums[Int(row)].isEntryOnly { return }
         }
         coverage.add(start, end, depth: depth)
-        time(end &- start, row, parent: parent.row, isOutermost: isOutermost)
+        time(end &- start, here: end &- start, row, parent: parent.row, isOutermost: isOutermost)
     }
 
     package mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {
         moveSelf(overlap.length, from: frame.row, to: parent.row)
         sums[Int(frame.row)].total &+= overlap.outermost ?? 0
         coverage.remove(overlap, depth: depth)
+    }
+
+    mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {
+        coverage.add(frame.since, time, depth: depth)
+        moveSelf(time &- frame.since, from: parent.row, to: frame.row)
     }
 
     private mutating func moveSelf(_ ticks: UInt64, from one: UInt32, to other: UInt32) {
@@ -213,7 +218,7 @@ extension Accumulator: CallSink {
     package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migrations &+= 1
         migratedCalls.insert(row, enter: start, end: end)
-        time(end &- start, row, parent: row, isOutermost: true)
+        time(end &- start, here: 0, row, parent: row, isOutermost: true)
         made[Int(row)] &-= 1
     }
 
@@ -225,5 +230,5 @@ extension Accumulator: CallSink {
 }
 
 extension Accumulator: StreamSink {
-    mutating func begin(thread: UInt32, at ticks: UInt64) { coverage.begin(thread: thread) }
+    mutating func begin(thread: UInt32) { coverage.begin(thread: thread) }
 }

@@ -36,8 +36,11 @@ package struct FunctionRow: Record {
         }
         Member("total_ns", "from entry to exit, a recursive function's outermost calls only", \.figures.total)
             .column("total") { $0.isUntimed ? "-" : spelt($0.figures.total) }
-        Member("self_ns", "without the recorded calls made from it; of calls that overlap (coroutines) the later one has the time", \.figures.selfTime)
-            .column("self") { $0.isUntimed ? "-" : $0.figures.selfMark + column(readable(signed: $0.figures.selfTime)) }
+        Member(
+            "self_ns", "without the recorded calls made from it; of calls that overlap (coroutines) the later one has the time",
+            \.figures.selfTime
+        )
+        .column("self") { $0.isUntimed ? "-" : $0.figures.selfMark + column(readable(signed: $0.figures.selfTime)) }
         Member("share", "self_ns as a part of all self times and the programs' own code, 0 to 1; null: that is not known", \.share)
             .column("share") { $0.isUntimed ? "-" : $0.share.map { percent($0) } ?? "-" }
         Member("min_ns", "of one call; null where none has a known length", \.figures.minimum).column("minimum") {

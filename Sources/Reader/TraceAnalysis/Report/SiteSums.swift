@@ -96,7 +96,7 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         let duration = time > frame.enter ? time &- frame.enter : 0, number = Int(frame.tag)
-        takeSelf(duration, number, parent: parent)
+        takeSelf(time > frame.since ? time &- frame.since : 0, number, parent: parent)
         var isOutermost = true
         if open[number] > 0 {
             open[number] &-= 1
@@ -141,9 +141,13 @@ private struct SiteSums: StreamSink, ~Copyable {
         sums[Int(frame.tag)].total &+= overlap.outermost ?? 0
     }
 
+    mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {
+        takeSelf(time &- frame.since, Int(frame.tag), parent: parent)
+    }
+
     // MARK: - Parts of a trace
 
-    mutating func begin(thread: UInt32, at ticks: UInt64) {
+    mutating func begin(thread: UInt32) {
         for number in 0..<open.count { open[number] = 0 }
         ended = [:]
     }

@@ -63,7 +63,7 @@ private struct SampledCallSink: StreamSink, ~Copyable {
         callsOfSample = Array(repeating: [], count: count)
     }
 
-    mutating func begin(thread: UInt32, at ticks: UInt64) {
+    mutating func begin(thread: UInt32) {
         moments = ofThread.of(thread)
         next = 0
     }
@@ -90,7 +90,9 @@ private struct SampledCallSink: StreamSink, ~Copyable {
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         note(row, from: start, to: end, depth: depth)
     }
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start, end: end) }
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        migratedCalls.insert(row, enter: start, end: end)
+    }
 
     mutating func add(_ other: borrowing SampledCallSink) {
         for index in callsOfSample.indices { callsOfSample[index] += other.callsOfSample[index] }

@@ -262,11 +262,13 @@ extension CallTreeAssembly {
         }
     }
 
-    /// Makes every total the sum of what it consists of.
+    /// Makes every total the sum of what it consists of. A call that went on below several paths has no length on any.
     private mutating func sumTotals() {
         for index in nodes.indices { nodes[index].total = UInt64(max(nodes[index].selfTime, 0)) }
         for index in nodes.indices.reversed() where nodes[index].parent >= 0 {
             nodes[nodes[index].parent].total &+= nodes[index].total
+            if nodes[index].maximum ?? 0 > nodes[index].total { nodes[index].maximum = nil }
+            if nodes[index].minimum ?? 0 > nodes[index].total { nodes[index].minimum = nil }
         }
     }
 

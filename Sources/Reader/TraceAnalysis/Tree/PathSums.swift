@@ -71,8 +71,6 @@ struct PathSums: ~Copyable {
     /// Its row. 0: no file was brought.
     let loading: UInt32
     private var thread: UInt32 = 0
-    /// When the part of the thread began that is being read.
-    private var partBegin: UInt64 = 0
 
     /// Calls did not nest: the total of a path is its own time and what lies below it, since a call may have gone on below another path.
     private(set) var isInterleaved = false
@@ -238,7 +236,7 @@ struct PathSums: ~Copyable {
 
     // MARK: times
 
-    /// - Parameter here: the part of the duration that lies in the part of the thread that is being read
+    /// - Parameter here: the part of the duration that counts in the part of the thread that is being read
     @inline(__always) private mutating func time(
         _ duration: UInt64, here: UInt64, _ node: UInt32, below parent: UInt32, isWithin: Bool, isWhole: Bool
     ) {
@@ -272,23 +270,14 @@ extension PathSums: CallSink {
         if _slowPath(isFull) { shorten() }
         let below = path(parent), node = child(below, frame.row == loading ? loadingRow(frame.enter) : frame.row)
         frame.tag = generation &<< 32 | UInt64(_fastPath(node != below) ? node : node | Self.isWithin)
-        guard isCall else {
-            frame.flags |= Self.isInherited
-            return
-        }
+        guard isCall else { return }
         calls &+= 1
         nodes[Int(node)].calls &+= 1
     }
 
-    /// Flag of a frame that was open when this part of the thread began. Its path here need not be the one that it had before, if calls do
-    /// not nest. So what it did before is added up there.
-    private static var isInherited: UInt32 { 1 }
-    @inline(__always) private func begin(_ frame: Frame) -> UInt64 {
-        _fastPath(frame.flags & Self.isInherited == 0) ? frame.enter : max(frame.enter, partBegin)
-    }
-
-    mutating func carried(_ frame: Frame, until time: UInt64, parent: Frame) {
-        moveSelf(max(time, begin(frame)) &- begin(frame), from: path(parent), to: path(frame))
+    mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {
+        coverage.add(frame.since, time, depth: depth)
+        moveSelf(time &- frame.since, from: path(parent), to: path(frame))
     }
 
     @inline(__always) mutating func closed(
@@ -296,10 +285,10 @@ extension PathSums: CallSink {
         isOutermost: Bool, _ ending: Ending
     ) {
         let number = number(frame), node = number & ~Self.isWithin
-        coverage.add(frame.enter, time, depth: depth)
+        coverage.add(frame.since, time, depth: depth)
         if _slowPath(ending == .elsewhere) { isInterleaved = true }
         self.time(
-            time > frame.enter ? time &- frame.enter : 0, here: max(time, begin(frame)) &- begin(frame), node, below: path(parent),
+            time > frame.enter ? time &- frame.enter : 0, here: max(time, frame.since) &- frame.since, node, below: path(parent),
             isWithin: number != node,
             isWhole: ending != .lost && ending != .part)
         switch ending {
@@ -332,7 +321,7 @@ extension PathSums: CallSink {
     }
 
     mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {
-        moveSelf(min(overlap.length, overlap.end &- min(begin(frame), overlap.end)), from: path(frame), to: path(parent))
+        moveSelf(overlap.length, from: path(frame), to: path(parent))
         coverage.remove(overlap, depth: depth)
         isInterleaved = true
     }
@@ -349,8 +338,7 @@ extension PathSums: CallSink {
 }
 
 extension PathSums: StreamSink {
-    mutating func begin(thread: UInt32, at ticks: UInt64) {
-        partBegin = ticks
+    mutating func begin(thread: UInt32) {
         root = rootNode(thread)
         self.thread = thread
         coverage.begin(thread: thread)

@@ -138,7 +138,7 @@ struct OpenCalls: StreamSink, ~Copyable {
         latest = OpenCall()
     }
 
-    mutating func begin(thread: UInt32, at ticks: UInt64) {
+    mutating func begin(thread: UInt32) {
         leave()
         self.thread = thread
         wanted = moments[thread] ?? []
@@ -171,7 +171,9 @@ struct OpenCalls: StreamSink, ~Copyable {
         note(OpenCall(Frame(enter: start, row: row, site: site, object: object), below: parent, until: end, depth: depth))
     }
     /// A call that was open on two threads: on neither is known when.
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start, end: end) }
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        migratedCalls.insert(row, enter: start, end: end)
+    }
 
     // MARK: - Parts of a trace
 

@@ -77,9 +77,11 @@ struct ThreadCalls: StreamSink, ~Copyable {
         let frame = Frame(enter: start, row: row, site: site, object: object)
         note(OpenCall(frame, below: parent, until: end, depth: depth), isOver: true)
     }
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migratedCalls.insert(row, enter: start, end: end) }
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        migratedCalls.insert(row, enter: start, end: end)
+    }
 
-    mutating func begin(thread: UInt32, at ticks: UInt64) { self.thread = thread }
+    mutating func begin(thread: UInt32) { self.thread = thread }
     mutating func add(_ other: borrowing ThreadCalls) {
         calls &+= other.calls
         isTooMany = isTooMany || other.isTooMany
