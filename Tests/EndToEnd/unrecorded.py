@@ -188,14 +188,6 @@ def wait_for_looks(recorder):
         os.sched_yield()
 
 
-def no_trace_at_all(test):
-    """Somebody has removed what there was: the reasons of the others are said all the same."""
-    needs_kernel()
-    program = test.compile("p", "-O1", source=PROGRAM)
-    said = test.record("--exclude", "*", "sh", "-c", f"rm -rf {test.trace('run')}; exec env -i {program}")
-    expect("no trace was written" in said and "\ntracer: 1 process not recorded: another LD_PRELOAD or none (p)\n" in said, said)
-
-
 # Each of these executes the program with the words "NAME A=1 B=2" and this environment, in a child of fork or of vfork.
 EXECUTES = r"""
 #define _GNU_SOURCE
