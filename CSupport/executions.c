@@ -1,7 +1,7 @@
 // Functions that execute a program, where the user wants the agent in all that a run starts (--keep-agent): their slots lead here, and the
 // environment that the new program gets has the agent's variables again if somebody has removed or replaced them. What is there stays, but
 // that the agent is put in front of LD_PRELOAD. Everything is made on the stack: a child of vfork may be calling, or a signal handler.
-// By default no slot leads here, and nothing is added to an environment that the program has made.
+// Without the option no slot leads here, and nothing is added to an environment that the program has made.
 #include "layout.h"
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static char **kept;                // NAME=VALUE of the agent's settings, null a
 static list first_environment;
 static const list *environment = &first_environment; // &environ
 
-/// Behind `start` of a text; null: it begins otherwise.
+/// Returns what follows `start` in a text; null: it begins otherwise.
 SMALL static const char *after(const char *text, const char *start) {
     while (*start)
         if (*text++ != *start++) return 0;

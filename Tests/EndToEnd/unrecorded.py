@@ -77,7 +77,7 @@ class Unrecorded(suite.Test):
 
 
 def decoded_traces(path):
-    """Of a run, which may be a file, by the decoder that shares no code with the tool."""
+    """The traces of a run, which may be a file, by the decoder that shares no code with the tool."""
     return tracefile.read_all(path) if os.path.isdir(path) else [tracefile.Trace(path)]
 
 
@@ -250,7 +250,7 @@ FUNCTIONS = "execve execv execvp execvpe execl execlp execle fexecve execveat po
 
 
 def the_agent_is_kept(test):
-    """By default a program has the environment that it was given, and no more; with --keep-agent it is recorded, too."""
+    """A program has the environment that it was given, and no more; with --keep-agent it also has the agent, and is recorded."""
     try:
         program = test.compile("executes", "-O1", source=EXECUTES)
     except harness.Failed:

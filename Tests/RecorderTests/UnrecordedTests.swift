@@ -96,7 +96,7 @@ private let loader = "/lib64/ld-linux-x86-64.so.2"
         }
         #expect(found([(5, 12)]) == [7, 8, 5])
         #expect(found([(5, 12), (7, 33)]) == [8, 5])
-        #expect(found([(5, 12), (7, 29)]) == [7, 8, 5]) // that of another process with this id
+        #expect(found([(5, 12), (7, 29)]) == [7, 8, 5]) // another process with this id has it
         #expect(found([(5, 12), (8, 43), (7, 33), (5, 95)]) == [])
         #expect(found([(5, 12)], recordsChildren: false) == [5])
     }

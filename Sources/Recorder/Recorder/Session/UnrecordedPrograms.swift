@@ -21,7 +21,7 @@ package struct UnrecordedPrograms {
         }
     }
 
-    /// Those of a run of which the kernel reported each exec.
+    /// Finds the programs of a run of which the kernel reported each exec.
     package init(_ images: [pid_t: [ImageHistory]], lost: UInt64, in run: Run) {
         let namespace = ProcessStatus.ownNamespace
         let beginnings = Dictionary(grouping: run.traces.filter { $0.namespace == namespace && namespace != 0 }, by: \.pid)
@@ -42,7 +42,7 @@ package struct UnrecordedPrograms {
         sort()
     }
 
-    /// Those that were seen in /proc.
+    /// Takes the programs that were seen in /proc.
     package init(seen: [UnrecordedProgram], in run: Run) {
         all = seen.filter { run.recordsChildren || $0.pid == run.root }
         sort()
