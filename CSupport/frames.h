@@ -283,15 +283,15 @@ struct thread_context {
     char asked_path[256];
     struct frame_record child; // LAST_CHILD
     struct frame_record *sharing_calls; // open ones of vfork and its kind, innermost first
-    uint32_t children[CHILDREN];       // ids of the children that run concurrently
-    uint32_t unknown_children, looks;  // how many more; how often was looked whether they live
-    uint64_t visitors;                 // other threads that have one of its frames on other stacks in their hands
+    uint32_t children[CHILDREN]; // ids of the children that run concurrently
+    uint32_t unknown_children, looks; // how many more; how often was looked whether they live
+    uint64_t visitors; // other threads that have one of its frames on other stacks in their hands
     uint32_t looks_at_all, preemptions, waits, unused_too; // HotFunctions.swift: the beginning of the measuring, and the thread's switches
-    uint64_t cpu_ticks, cpu_ns;        // when an initializer ended: the moment, in ticks, and the thread's CPU time then, in nanoseconds
+    uint64_t cpu_ticks, cpu_ns; // when an initializer ended: the moment, in ticks, and the thread's CPU time then, in nanoseconds
     struct throwing_call throws[THROWS]; // the latest calls that threw while frames on other stacks were open …
-    uint64_t throw_count;              // … and how many there have been: the next one is at this number modulo THROWS
-    uint64_t caught;                   // exception that was caught last
-    uint64_t look_at;                  // number of open frames on other stacks at which those that were left are looked for
+    uint64_t throw_count; // … and how many there have been: the next one is at this number modulo THROWS
+    uint64_t caught; // exception that was caught last
+    uint64_t look_at; // number of open frames on other stacks at which those that were left are looked for
 };
 
 /// Address range of the labels, from the first one to the end of the last block.

@@ -139,7 +139,7 @@ def ring_stays_within_its_size_after_a_deep_stack(test):
 
 
 def ring_stays_within_its_size_in_a_deep_stack(test):
-    """Where its chunks cannot store all that is open, the calls of which nothing is known have no length, and no other's."""
+    """Calls of which a ring's chunks say nothing, since they cannot store all that are open, have no length, and no other call has theirs."""
     trace, summary = recorded_ring(test, [recursion(test), "150000", "0"], RING + METADATA)
     expect(all(0 < chunk["sequence"] or chunk["thread"] == 0 for _, chunk in trace.chunks if chunk["kind"] == 1), "the ring has overwritten nothing")
     return summary
