@@ -22,6 +22,7 @@ enum SlotHookPolicy {
         "setgroups", "initgroups", "capset", "chroot", "pivot_root", "unshare", "setns", "sched_setattr", "_exit", "_Exit", "quick_exit",
         "__tls_get_addr",
         "___tls_get_addr", "__morestack", "_mcount", "mcount", "__fentry__", "__cyg_profile_func_enter", "__cyg_profile_func_exit",
-        "__gmon_start__", "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__cxa_finalize",
+        "__gmon_start__", "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__cxa_finalize", "__cxa_throw", "__cxa_rethrow",
+        "__cxa_begin_catch", "_Unwind_RaiseException", "_Unwind_Resume", "_Unwind_Resume_or_Rethrow",
     ]
 }

@@ -247,10 +247,10 @@ extension CallTreeAssembly {
         }
         if sums.isInterleaved { sumTotals() }
         suppressed = Set(table.suppressed.map { numbers[Int($0)] })
-        let ownCode = number(.ownCode(of: trace.program))
         for index in 1..<sums.nodes.count where here[index] >= 0 && nodes[here[index]].parent >= 0 {
             let node = nodes[here[index]]
-            if suppressed.contains(node.function) { holders.insert(nodes[node.parent].parent < 0 ? ownCode : nodes[node.parent].function) }
+            guard suppressed.contains(node.function) else { continue }
+            holders.insert(nodes[node.parent].parent < 0 ? number(.ownCode(of: trace.program)) : nodes[node.parent].function)
         }
         let inCalls = sums.coverage.byThread
         for (thread, root) in rootOfThread {
@@ -258,7 +258,7 @@ extension CallTreeAssembly {
             var node = Self.empty(parent: -1, function: -1)
             node.total = own
             node.selfTime = Int64(clamping: own)
-            add(node, to: child(self.node(ofRoot: number), ownCode))
+            add(node, to: child(self.node(ofRoot: number), self.number(.ownCode(of: trace.program))))
         }
     }
 
