@@ -2,7 +2,7 @@
 // one leave calls, and end none of another that waits, be it above or below.
 // compilers: gcc clang
 // library: pool
-// modes: functions call_sites arm
+// modes: functions call_sites
 #include "subject.h"
 EXPORT int pool_around(void (*wait)(void *), void *self);
 EXPORT void pool_throw(int value);
