@@ -8,11 +8,12 @@ struct RecordSummary {
 
     init(_ result: RecordingResult) {
         guard let main = result.files.last(where: \.isRoot) ?? result.files.first else {
+            // The first line already speaks of programs that created no file.
             let unrecorded = result.unrecorded.map {
                 UnrecordedProcess(
                     reason: $0.reason, pid: UInt32(bitPattern: $0.pid), parentPid: UInt32(bitPattern: $0.parent), at: $0.at,
                     program: $0.path)
-            }
+            }.filter { $0.reason != .noFile }
             lines =
                 ["no trace was written: the agent was not loaded, or could not write it (see its message above)"]
                 + [unrecorded.text].compactMap { $0 }
