@@ -31,8 +31,9 @@ int main(int count, char *arguments[]) {
 """
 
 
-def kernel_reports():
-    """perf_event_open(2), as tracer record asks it: this user, this level of kernel.perf_event_paranoid, these filters."""
+def kernel_reports(inside=False):
+    """perf_event_open(2), as tracer record asks it: this user, this level of kernel.perf_event_paranoid, these filters.
+    `inside`: also what happens in the kernel itself."""
     try:
         with open("/proc/sys/kernel/perf_event_paranoid") as file:
             level = int(file.read())
@@ -41,7 +42,7 @@ def kernel_reports():
     if level > 2 and os.geteuid() != 0:
         return False
     # A container's seccomp filter refuses whatever the level is.
-    attributes = struct.pack("<IIQQ", 1, 112, 9, 0) + bytes(16) + struct.pack("<Q", 1 << 5 | 1 << 6) + bytes(112 - 48)
+    attributes = struct.pack("<IIQQ", 1, 112, 9, 0) + bytes(16) + struct.pack("<Q", 1 << 6 if inside else 1 << 5 | 1 << 6) + bytes(112 - 48)
     descriptor = ctypes.CDLL(None, use_errno=True).syscall({"x86_64": 298, "aarch64": 241}[platform.machine()], attributes, 0, -1, -1, 0)
     if descriptor >= 0:
         os.close(descriptor)

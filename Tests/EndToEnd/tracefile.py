@@ -23,6 +23,7 @@ CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56)
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
 CALL_SITES = 32  # flag of the file
 ENTRY_ONLY, SPAN, NAMED_MARK = 1, 2, 4
+SAMPLE_WHOLE, SAMPLE_KERNEL = 1, 2  # flags of a sample
 ARGUMENT_SHIFT, ARGUMENT_IS_INT = 8, 2048  # in the same flags: the argument that is recorded, from 1 on; whether it is an int
 NONE = 0xFFFFFFFF
 PHASES = {1: "created", 2: "exec", 3: "loader", 4: "agent", 5: "main", 6: "main returned", 7: "exit"}
@@ -117,6 +118,15 @@ class Initializer:
 
 
 @dataclass
+class Sample:
+    """`addresses`, innermost first: of the kernel those that have bit 63."""
+    ns: int
+    tid: int
+    flags: int
+    addresses: list
+
+
+@dataclass
 class Load:
     number: int
     thread: int
@@ -203,6 +213,7 @@ class Trace:
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
+        self.samples, self.kernel_names = [], {}  # [Sample], address of a function of the kernel → (bytes, name)
         self.patched = {}  # module → (functions that are wanted, functions with entry patches)
         self.interleaves = False  # calls have ended while others went on that were called after them
         self.unrecorded = []
@@ -368,11 +379,30 @@ class Trace:
                 if not count or 32 + length > size:
                     self.anomalies.append(f"record at {offset}: {count} processes, a path of {length} bytes in {size}")
                 self.unrecorded.append(Unrecorded(key, ns, pid, parent, count, body[32:32 + length].decode(errors="surrogateescape"), self.path))
+            elif kind == 25:
+                self._samples(offset, body)
+            elif kind == 31:
+                start, length, name = struct.unpack_from("<2QI", body, 8)
+                self.kernel_names[start] = length, body[32:32 + name].decode(errors="surrogateescape")
             elif kind == 16:
                 self.clock_samples.append(struct.unpack_from("<2Q", body, 8))
             elif 7 <= kind <= 14:
                 self._start_record(kind, key, body)
             offset += size
+
+    def _samples(self, offset, body):
+        count, position = struct.unpack_from("<I", body, 8)[0], 16
+        for _ in range(count):
+            if position + 16 > len(body):
+                self.anomalies.append(f"record at {offset}: {count} samples in {len(body)} bytes")
+                return
+            ns, tid, depth, flags = struct.unpack_from("<QI2H", body, position)
+            position += 16
+            if position + depth * 8 > len(body):
+                self.anomalies.append(f"record at {offset}: a sample of {depth} addresses is cut")
+                return
+            self.samples.append(Sample(ns, tid, flags, list(struct.unpack_from(f"<{depth}Q", body, position))))
+            position += depth * 8
 
     def _planned_function(self, index, module, distance):
         if module.index not in self._planned:

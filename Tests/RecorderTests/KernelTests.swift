@@ -58,7 +58,9 @@ extension [UInt8] {
     }
 
     /// instruction; pid, tid; time; address; and what the event that it is of has asked for besides.
-    private func sample(_ more: [UInt64]) -> (KernelRecord, KernelRecord.Origin)? {
+    private func sample(_ more: [UInt64], hasKernelStacks: Bool = false) -> (KernelRecord, KernelRecord.Origin)? {
+        var source = ring
+        source.has_kernel_stacks = hasKernelStacks ? 1 : 0
         var bytes: [UInt8] = []
         bytes.add(UInt32(9))
         bytes.add(UInt16(0))
@@ -66,7 +68,7 @@ extension [UInt8] {
         bytes.add(UInt64(0x401000))
         for half in [7, 8] as [UInt32] { bytes.add(half) }
         for word in [2000, 0x5000] + more { bytes.add(word) }
-        return bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record }
+        return bytes.withUnsafeBytes { KernelRecord.read($0, source)?.record }
     }
 
     @Test func aSampleOfTheFaultEventIsAFault() throws {
@@ -94,6 +96,21 @@ extension [UInt8] {
         #expect(stack.registers == registers && stack.bytes == [1, 2, 3, 4, 5, 6, 7, 8])
     }
 
+    @Test func theStackOfTheKernelComesFirst() throws {
+        let registers = (0..<SampleUnwinder.registerMask.nonzeroBitCount).map { UInt64($0 + 100) }
+        let context = UInt64(bitPattern: -128) // PERF_CONTEXT_KERNEL
+        for (chain, kernel) in [([0], []), ([1, context], []), ([3, context, 1 << 63 | 7, 1 << 63 | 8], [1 << 63 | 7, 1 << 63 | 8])]
+            as [([UInt64], [UInt64])]
+        {
+            let more = chain + [2] + registers + [16, 0x0807060504030201, 0, 8]
+            let (record, _) = try #require(sample(more, hasKernelStacks: true))
+            guard case .sample(let stack) = record else { throw Unexpected() }
+            #expect(stack.kernel == kernel && stack.registers == registers && stack.bytes == [1, 2, 3, 4, 5, 6, 7, 8])
+        }
+        #expect(sample([3, context, 1 << 63 | 7, 0], hasKernelStacks: true) == nil) // more addresses than there are
+        #expect(sample([.max, 0], hasKernelStacks: true) == nil)
+    }
+
     /// Nothing is read that is not there, whatever the bytes say.
     @Test func recordsThatAreCutOrContradictThemselvesAreLeft() {
         var random = SystemRandomNumberGenerator()
@@ -107,14 +124,36 @@ extension [UInt8] {
                 bytes[7] = 0
             }
             bytes.withUnsafeBytes {
-                _ = KernelRecord.readSwitch($0, ring)
-                _ = KernelRecord.read($0, ring)
+                var source = ring
+                source.has_kernel_stacks = Int32(count & 1)
+                _ = KernelRecord.readSwitch($0, source)
+                _ = KernelRecord.read($0, source)
             }
         }
     }
 }
 
 private struct Unexpected: Error {}
+
+@Suite struct KernelSymbolTests {
+    private func symbols(_ lines: String...) -> KernelSymbols? { KernelSymbols(Array(lines.joined(separator: "\n").utf8)) }
+
+    @Test func anAddressIsInTheFunctionThatBeginsBeforeIt() throws {
+        let found = try #require(
+            symbols(
+                "ffffffff81001000 T vfs_read", "ffffffff81000000 T _stext", "ffffffff81000000 T _text", "ffffffff81000800 d some_data",
+                "ffffffffc0000000 t ext4_readahead\t[ext4]", "0000000000001000 A fixed_percpu_data", ""))
+        let functions = found.functions(
+            holding: [0xffff_ffff_8100_0900, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_1010, 0xffff_ffff_c000_0004, 0xffff_ffff_9000_0000])
+        #expect(functions.map { String(decoding: $0.name, as: UTF8.self) } == ["_stext", "vfs_read", "ext4_readahead"])
+        #expect(functions.first.map { [$0.start, $0.end] } == [0xffff_ffff_8100_0000, 0xffff_ffff_8100_1000])
+    }
+
+    @Test func addressesThatAreHiddenTellNothing() {
+        #expect(symbols("0000000000000000 T _stext", "0000000000000000 T vfs_read") == nil)
+        #expect(symbols("") == nil && symbols("ffffffff81001000", "nonsense", "ffffffff81001000 T") == nil)
+    }
+}
 
 @Suite struct MappedFilesTests {
     @Test func whatIsMappedOverAnotherTakesItsPlaceAlone() {

@@ -24,8 +24,12 @@ import TraceTesting
     }
 
     /// The path of one sample, while these functions' calls are open, outermost first.
-    private func path(_ open: [UInt32], _ stack: [UInt64], _ flags: Int = whole) throws -> String {
+    /// - Parameter change: adds other records
+    private func path(
+        _ open: [UInt32], _ stack: [UInt64], _ flags: Int = whole, _ change: (inout TraceBuilder) -> Void = { _ in }
+    ) throws -> String {
         var (builder, thread) = builder()
+        change(&builder)
         for (index, function) in open.enumerated() { builder.enter(thread, function, at: 1_000_100 + UInt64(index)) }
         for (index, function) in open.reversed().enumerated() { builder.exit(thread, function, at: 1_000_900 + UInt64(index)) }
         builder.samples([(1_000_500, 4711, flags, stack)])
@@ -74,6 +78,22 @@ import TraceTesting
         #expect(
             try path([1, 2], [Self.agent, Self.agent + 8, Self.f, Self.call, Self.outer, Self.call, Self.main])
                 == "main outer f (recording)")
+    }
+
+    @Test func theKernelIsBelowTheFunctionThatWasInterrupted() throws {
+        let kernel: [UInt64] = [0xffff_ffff_8100_0010, 0xffff_ffff_8100_1100]
+        let stack = [Self.f, Self.call, Self.main], flags = Self.whole | TRACE_SAMPLE_KERNEL
+        func named(_ builder: inout TraceBuilder) {
+            builder.codeName(0xffff_ffff_8100_0000, 0x100, "vfs_read", type: TRACE_RECORD_KERNEL_NAME)
+            // The address is where the call returns to, behind the function's end.
+            builder.codeName(0xffff_ffff_8100_1000, 0x100, "ksys_read", type: TRACE_RECORD_KERNEL_NAME)
+        }
+        #expect(try path([2], kernel + stack, flags, named) == "main f (kernel) ksys_read vfs_read")
+        #expect(try path([2], [0xffff_ffff_8200_0000] + stack, flags, named) == "main f (kernel) [unknown]")
+        #expect(try path([2], kernel + stack, flags) == "main f (kernel)") // the system did not tell the names
+        #expect(try path([2], stack, flags) == "main f (kernel)")
+        #expect(try path([2], kernel, TRACE_SAMPLE_KERNEL, named) == "f … (kernel) ksys_read vfs_read")
+        #expect(try path([], [kernel[0], Self.agent, Self.main], flags, named) == "main (recording) (kernel) vfs_read")
     }
 
     @Test func samplesAddUpByThread() throws {

@@ -91,10 +91,10 @@ extension TraceBuilder {
             })
     }
 
-    /// Code that the process made while it ran.
-    public mutating func codeName(_ address: UInt64, _ byteCount: UInt64, _ name: String) {
+    /// Code that the process made while it ran, or with TRACE_RECORD_KERNEL_NAME a function of the kernel.
+    public mutating func codeName(_ address: UInt64, _ byteCount: UInt64, _ name: String, type: Int = TRACE_RECORD_CODE_NAME) {
         let record = trace_code_name_record(
             record: trace_record(), address: address, code_bytes: byteCount, name_bytes: UInt32(name.utf8.count), reserved: 0)
-        self.record(TRACE_RECORD_CODE_NAME, record, Array(name.utf8))
+        self.record(type, record, Array(name.utf8))
     }
 }

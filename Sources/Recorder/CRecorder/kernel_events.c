@@ -74,7 +74,9 @@ static int open_sampler(pid_t pid, int cpu, const struct recorder_kernel_request
     clock.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     clock.sample_regs_user = requests->sample_registers;
     clock.sample_stack_user = requests->sample_stack;
-    clock.exclude_callchain_user = 1;
+    clock.exclude_kernel = !requests->with_kernel;
+    if (requests->with_kernel) clock.sample_type |= PERF_SAMPLE_CALLCHAIN;
+    clock.exclude_callchain_user = 1; // SampleUnwinder finds it: the kernel follows frame pointers alone
     return open_event(&clock, pid, cpu);
 }
 
@@ -101,6 +103,7 @@ int recorder_ring_open(pid_t pid, int cpu, const struct recorder_kernel_requests
     int error = ring->control ? 0 : errno;
     if (!error && requests->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, cpu, requests));
     if (!error && requests->sample_period) error = join(ring, ring->sampler = open_sampler(pid, cpu, requests));
+    ring->has_kernel_stacks = requests->with_kernel;
     if (error) recorder_ring_close(ring);
     return error;
 }

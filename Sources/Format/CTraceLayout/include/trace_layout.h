@@ -184,8 +184,8 @@ enum {
     TRACE_RECORD_DESCRIPTOR = 27,
     TRACE_RECORD_PRIORITY = 28,
     TRACE_RECORD_POLLED = 29,
-    // Likewise, in one trace of a run.
-    TRACE_RECORD_UNRECORDED = 30,
+    TRACE_RECORD_UNRECORDED = 30, // in one trace of a run
+    TRACE_RECORD_KERNEL_NAME = 31,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -221,7 +221,8 @@ enum { // events that the kernel was asked to report
     TRACE_KERNEL_MAJOR_FAULTS = 2, // page faults that read from disk
     TRACE_KERNEL_MINOR_FAULTS = 4, // page faults for pages in memory
     TRACE_KERNEL_SAMPLES = 8,      // stacks
-    TRACE_KERNEL_INSIDE = 16,      // also the kernel's own work for the process: page faults in system calls, samples in the kernel
+    TRACE_KERNEL_INSIDE = 16,      // also page faults that the kernel makes itself, in system calls
+    TRACE_KERNEL_STACKS = 32,      // samples in the kernel, too, with its stack
 };
 enum { // context switches of a thread
     TRACE_SWITCH_IN = 1,        // switched in: it runs from here on
@@ -249,9 +250,10 @@ enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a fil
 // call that is open in the trace. UNKNOWN: the address could not be determined.
 #define TRACE_SAMPLE_UNKNOWN 0
 #define TRACE_SAMPLE_CALL 1
+#define TRACE_KERNEL_ADDRESS 0x8000000000000000ull /* set in each address of the kernel, in none of a process */
 enum { // flags of a sample
     TRACE_SAMPLE_WHOLE = 1,  // its last address is the thread's outermost frame
-    TRACE_SAMPLE_KERNEL = 2, // the thread was in the kernel
+    TRACE_SAMPLE_KERNEL = 2, // the thread was in the kernel: its addresses, which have TRACE_KERNEL_ADDRESS, come first
 };
 #define TRACE_NONE 0xffffffffu /* no module, no initializer, no load */
 enum {
@@ -521,7 +523,8 @@ struct trace_samples_record {
     uint32_t reserved;
 };
 
-/// Name that a compiler gave to code that the process generated at run time and that is in no file.
+/// CODE_NAME: name that a compiler gave to code that the process generated at run time and that is in no file.
+/// KERNEL_NAME: a function of the kernel that a sample has met, as /proc/kallsyms names it.
 struct trace_code_name_record {
     struct trace_record record;
     uint64_t address;

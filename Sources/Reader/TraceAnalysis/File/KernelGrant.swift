@@ -11,12 +11,14 @@ package struct KernelGrant: Sendable {
         package static let majorFaults = Parts(rawValue: UInt32(TRACE_KERNEL_MAJOR_FAULTS))
         package static let minorFaults = Parts(rawValue: UInt32(TRACE_KERNEL_MINOR_FAULTS))
         package static let samples = Parts(rawValue: UInt32(TRACE_KERNEL_SAMPLES))
-        /// Also the kernel's own work for the process.
+        /// Also page faults that the kernel makes itself.
         package static let inside = Parts(rawValue: UInt32(TRACE_KERNEL_INSIDE))
+        /// Also samples in the kernel, with its stack.
+        package static let kernelStacks = Parts(rawValue: UInt32(TRACE_KERNEL_STACKS))
 
         private static let names: [(Parts, String)] = [
             (.switches, "switches"), (.majorFaults, "major faults"), (.minorFaults, "minor faults"), (.samples, "samples"),
-            (.inside, "the kernel's own work"),
+            (.inside, "page faults in the kernel"), (.kernelStacks, "kernel stacks"),
         ]
         package var texts: [String] { Self.names.filter { contains($0.0) }.map { $0.1 } }
     }

@@ -191,7 +191,7 @@ package struct Metadata: Sendable, RecordReader {
             let fixed = try body(trace_unrecorded_record.self, buffer, offset, byteCount)
             let path = try tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestName)
             if unrecorded.count < Self.mostUnrecorded { unrecorded.append(UnrecordedProcess(fixed, program: text(path))) }
-        case TRACE_RECORD_REPLACED: break
+        case TRACE_RECORD_REPLACED, TRACE_RECORD_KERNEL_NAME: break
         case _ where KernelRecords.kinds.contains(Int(record.type)): break
         default: try readStart(record, buffer, offset, byteCount)
         }

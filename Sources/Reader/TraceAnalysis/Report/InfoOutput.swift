@@ -154,7 +154,7 @@ private struct SuppressedFunction: Record {
 
 extension KernelGrant: Record {
     package static let members = declare {
-        Member("asked", "of switches, major faults, minor faults, samples, the kernel's own work", \.asked.texts)
+        Member("asked", "of switches, major faults, minor faults, samples, page faults in the kernel, kernel stacks", \.asked.texts)
         Member("granted", "of these", \.granted.texts)
         Member("refusal", "why not the rest, and the command that allows it; null: all was granted", \.refusal)
         Member("paranoid", "kernel.perf_event_paranoid at that time; null: unknown", \.paranoid)

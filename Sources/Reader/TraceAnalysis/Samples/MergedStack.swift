@@ -8,14 +8,16 @@ package struct MergedStack {
     private(set) var functions: [Int] = []
 
     package static let unknown = CallTree.Function(name: "…", symbol: "…", module: FunctionNames.noModule)
-    static let kernel = CallTree.Function(name: "(kernel)", symbol: "(kernel)", module: FunctionNames.noModule)
 
     /// - Parameters:
-    ///   - stack: innermost first
+    ///   - kernel: the kernel's part of the stack, innermost first
+    ///   - stack: the process's part, innermost first
     ///   - open: function ids of the calls that have a label, innermost first
-    init(_ sample: SampleRecords.Sample, _ stack: ArraySlice<UInt64>, open: [UInt32], _ code: SampledCode, _ metadata: Metadata) {
-        var found: [Int] = [] // innermost first
-        if sample.isInKernel { found.append(code.number(Self.kernel)) }
+    init(
+        _ sample: SampleRecords.Sample, kernel: ArraySlice<UInt64>, _ stack: ArraySlice<UInt64>, open: [UInt32], _ code: SampledCode,
+        _ metadata: Metadata
+    ) {
+        var found = sample.isInKernel ? code.kernel(kernel) : [] // innermost first
         let (segments, isWhole) = Self.segments(stack, sample, code)
         var next = 0 // index in `open`
         func isOf(_ call: Int, _ frame: SampledCode.Frame?) -> Bool {

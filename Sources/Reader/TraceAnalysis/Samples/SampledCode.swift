@@ -52,6 +52,19 @@ final class SampledCode {
         return frame
     }
 
+    /// The functions of a stack of the kernel, innermost first, and after them (kernel), which all its time is below. That alone where the
+    /// system did not tell the recorder what its functions are called.
+    /// - Parameter stack: innermost first; return addresses from the second on
+    func kernel(_ stack: ArraySlice<UInt64>) -> [Int] {
+        let boundary = number(Self.kernel)
+        if records.kernelCode.isEmpty { return [boundary] }
+        return zip(stack.indices, stack).map { index, address in
+            let name = records.kernelCode(at: index == stack.startIndex ? address : address - 1)?.name ?? "[unknown]"
+            return number(CallTree.Function(name: name, symbol: name, module: "kernel"))
+        } + [boundary]
+    }
+    private static let kernel = CallTree.Function(name: "(kernel)", symbol: "(kernel)", module: FunctionNames.noModule)
+
     private func find(_ address: UInt64, _ module: Module?) -> Frame {
         guard let module else {
             if let made = records.madeCode(at: address) { return frame(made.name, made.name, "[made at run time]", start: made.start) }

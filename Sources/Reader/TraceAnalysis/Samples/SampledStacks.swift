@@ -39,7 +39,8 @@ package struct SampledStacks: Sendable {
             let sample = records.samples[number]
             // Spans are between functions, nobody knows which.
             let recorded = open[number].filter { trace.metadata.functions[$0].map { !$0.isSpan && !$0.isMark } ?? true }
-            let stack = MergedStack(sample, records.stack(of: sample), open: recorded.reversed(), code, trace.metadata)
+            let stack = MergedStack(
+                sample, kernel: records.kernelStack(of: sample), records.stack(of: sample), open: recorded.reversed(), code, trace.metadata)
             stackNodes.append(sums.add(stack.functions, tid: sample.tid))
         }
         let (tree, nodes) = sums.tree(trace, code.functions)

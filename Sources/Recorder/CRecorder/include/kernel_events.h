@@ -10,17 +10,19 @@ struct recorder_ring {
     int event;          // major page faults, and all that is reported without being counted; -1: none
     int minor, sampler; // minor page faults, and stacks: to the same ring; -1: none
     int cpu;
+    int has_kernel_stacks; // each sample also has the stack of the kernel, empty outside of it
     void *control;
     uint64_t data_bytes; // capacity of the ring; a power of two
 };
 
 /// Bytes of a PERF_RECORD_SAMPLE after its header: instruction; pid, tid; time; address. A minor fault also has the period. A stack has in
 /// place of it: ABI, registers; byte count, stack, how much of it there was; without either it is two words longer than a major fault.
+/// With `has_kernel_stacks` the kernel's stack comes before these: a count, and so many addresses, the innermost first.
 enum { RECORDER_MAJOR_FAULT_BYTES = 32, RECORDER_MINOR_FAULT_BYTES = 40, RECORDER_LEAST_STACK_BYTES = 48 };
 
 /// Events to ask for. Times are CLOCK_MONOTONIC.
 struct recorder_kernel_requests {
-    int with_kernel;         // also page faults that the kernel makes itself, in system calls
+    int with_kernel;         // also page faults that the kernel makes itself, in system calls, and samples in the kernel
     int with_minor_faults;   // each of them
     uint64_t sample_period;  // ns of CPU time; 0: no samples
     uint64_t sample_registers; // as in perf_event_attr.sample_regs_user

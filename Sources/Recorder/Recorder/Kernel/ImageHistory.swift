@@ -20,6 +20,8 @@ package struct ImageHistory {
     /// Each with its addresses after it.
     private var samples: [UInt8] = []
     private var sampleCount: UInt32 = 0
+    /// Addresses of instructions in the kernel that samples have met.
+    private(set) var kernelAddresses: Set<UInt64> = []
     /// More than the file may have: the number of records that are gone.
     package private(set) var left: UInt64 = 0
     private var kept = 0
@@ -56,10 +58,20 @@ package struct ImageHistory {
             ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), count: UInt16(frames.count), flags: UInt16(flags))
         withUnsafeBytes(of: sample) { samples.append(contentsOf: $0) }
         for frame in frames { withUnsafeBytes(of: frame) { samples.append(contentsOf: $0) } }
+        if flags & TRACE_SAMPLE_KERNEL != 0 { noteKernelAddresses(frames) }
         sampleCount += 1
         if samples.count >= Self.mostSampleBytes { endSamples(storage) }
     }
     private static let mostFrames = 2000
+
+    /// After the first they are those that calls return to.
+    private mutating func noteKernelAddresses(_ frames: ArraySlice<UInt64>) {
+        guard kernelAddresses.count < Self.mostKernelAddresses else { return }
+        for (index, address) in zip(0..., frames.prefix { $0 >= TRACE_KERNEL_ADDRESS }) {
+            kernelAddresses.insert(index == 0 ? address : address - 1)
+        }
+    }
+    private static let mostKernelAddresses = 1 << 16
 
     mutating func add(task key: Int, tid: pid_t, by: pid_t = 0, name: String = "", at nanoseconds: UInt64, _ storage: KernelStorage) {
         var task = trace_task_record()
@@ -110,10 +122,17 @@ package struct ImageHistory {
     }
 
     mutating func add(_ code: MadeCode.Code, _ storage: KernelStorage) {
-        let name = Array(code.name.utf8)
+        add(TRACE_RECORD_CODE_NAME, from: code.start, to: code.end, Array(code.name.utf8), storage)
+    }
+
+    mutating func add(_ function: KernelSymbols.Function, _ storage: KernelStorage) {
+        add(TRACE_RECORD_KERNEL_NAME, from: function.start, to: function.end, function.name, storage)
+    }
+
+    private mutating func add(_ type: Int, from start: UInt64, to end: UInt64, _ name: [UInt8], _ storage: KernelStorage) {
         let record = trace_code_name_record(
-            record: trace_record(), address: code.start, code_bytes: code.end - code.start, name_bytes: UInt32(name.count), reserved: 0)
-        add(TRACE_RECORD_CODE_NAME, record, storage, name)
+            record: trace_record(), address: start, code_bytes: end - start, name_bytes: UInt32(name.count), reserved: 0)
+        add(type, record, storage, name)
     }
 
     /// Puts into blocks what is not in one yet.

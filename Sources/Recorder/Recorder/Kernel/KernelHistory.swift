@@ -110,8 +110,9 @@ package struct KernelHistory {
                 isMajor ? TRACE_FAULT_MAJOR : TRACE_FAULT_MINOR, address: address, code: code, file: process.files.fileOffset(of: address),
                 origin,
                 storage)
-        case .unwound(let frames, let isWhole):
-            process.image.add(sample: frames, flags: isWhole ? TRACE_SAMPLE_WHOLE : 0, origin, storage)
+        case .unwound(let frames, let isWhole, let isInKernel):
+            let flags = (isWhole ? TRACE_SAMPLE_WHOLE : 0) | (isInKernel ? TRACE_SAMPLE_KERNEL : 0)
+            process.image.add(sample: frames, flags: flags, origin, storage)
         case .sample, .lost: break
         }
     }
@@ -193,9 +194,21 @@ package struct KernelHistory {
     }
 
     /// No more comes. What there is of each process id, the oldest first.
-    package mutating func end() -> [pid_t: [ImageHistory]] {
+    /// - Parameter kernel: what its functions are called; asked for only where a sample was in one
+    package mutating func end(_ kernel: () -> KernelSymbols? = { KernelSymbols() }) -> [pid_t: [ImageHistory]] {
         for (pid, process) in processes where process.pid == pid { end(process, at: nil) }
+        nameKernelFunctions(kernel)
         return over
+    }
+
+    private mutating func nameKernelFunctions(_ find: () -> KernelSymbols?) {
+        guard over.values.contains(where: { $0.contains { !$0.kernelAddresses.isEmpty } }), let kernel = find() else { return }
+        for (pid, images) in over {
+            for index in images.indices where !images[index].kernelAddresses.isEmpty {
+                for function in kernel.functions(holding: images[index].kernelAddresses) { over[pid]![index].add(function, storage) }
+                over[pid]![index].end(storage)
+            }
+        }
     }
 
     // MARK: - Threads

@@ -44,6 +44,8 @@ package enum KernelRecord {
         var isOfFile: Bool { path.hasPrefix("/") && !path.hasPrefix("//") }
     }
     package struct Stack {
+        /// Addresses in the kernel, innermost first; empty for a sample outside of it, and where it was not asked for.
+        package var kernel: [UInt64] = []
         /// In the order of the bits that were asked for; empty for a thread that has no registers of its own.
         package var registers: [UInt64]
         /// From its pointer on.
@@ -58,8 +60,8 @@ package enum KernelRecord {
     case fault(address: UInt64, code: UInt64, isMajor: Bool)
     /// Registers and stack; what is made of it as soon as it has been read is `unwound`.
     case sample(Stack)
-    /// As TRACE_RECORD_SAMPLES has them, innermost first.
-    case unwound([UInt64], isWhole: Bool)
+    /// As TRACE_RECORD_SAMPLES has them, innermost first, those of the kernel before the others.
+    case unwound([UInt64], isWhole: Bool, isInKernel: Bool)
     case lost(UInt64)
 
     // enum perf_event_type, and PERF_RECORD_MISC_…
@@ -68,6 +70,8 @@ package enum KernelRecord {
     }
     private static let commExec: UInt16 = 1 << 13, switchOut: UInt16 = 1 << 13, switchPreempted: UInt16 = 1 << 14
     private static let headerBytes = 8, trailerBytes = 16
+    /// PERF_CONTEXT_MAX: from here on the values between addresses say where those are (perf_event_open(2)).
+    private static let firstContext = UInt64(bitPattern: -4095)
 
     /// Reads a context switch, of which there may be a million per second: what the thread did, and when. nil: another kind of record.
     @inline(__always)
@@ -131,8 +135,16 @@ package enum KernelRecord {
         if all.count < RECORDER_LEAST_STACK_BYTES {
             return (.fault(address: all.word(24), code: all.word(0), isMajor: all.count == RECORDER_MAJOR_FAULT_BYTES), origin)
         }
-        var stack = Stack(registers: [], bytes: []), offset = 40
-        if all.word(32) == 2 { // PERF_SAMPLE_REGS_ABI_64
+        var stack = Stack(registers: [], bytes: []), offset = 32
+        if ring.has_kernel_stacks != 0 {
+            let count = all.word(offset)
+            guard count <= UInt64((all.count - offset - 16) / 8) else { return nil }
+            stack.kernel = (1..<Int(count) + 1).map { all.word(offset + $0 * 8) }.filter { $0 < firstContext }
+            offset += 8 + Int(count) * 8
+        }
+        let hasRegisters = all.word(offset) == 2 // PERF_SAMPLE_REGS_ABI_64
+        offset += 8
+        if hasRegisters {
             let count = SampleUnwinder.registerMask.nonzeroBitCount
             guard all.count >= offset + count * 8 + 8 else { return nil }
             stack.registers = (0..<count).map { all.word(offset + $0 * 8) }

@@ -58,7 +58,9 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         }
         var asked = TRACE_KERNEL_SWITCHES | TRACE_KERNEL_MAJOR_FAULTS | (samplePeriod == 0 ? 0 : TRACE_KERNEL_SAMPLES)
         if minorFaults { asked |= TRACE_KERNEL_MINOR_FAULTS }
-        if !opened.isEmpty, requests.with_kernel != 0 { asked |= TRACE_KERNEL_INSIDE } // nobody misses it where it is refused
+        if !opened.isEmpty, requests.with_kernel != 0 { // nobody misses it where it is refused
+            asked |= TRACE_KERNEL_INSIDE | (samplePeriod == 0 ? 0 : TRACE_KERNEL_STACKS)
+        }
         grant = .init(asked: asked, granted: opened.isEmpty ? 0 : asked, error: error, period: samplePeriod)
         unwinder = samplePeriod == 0 || opened.isEmpty ? nil : SampleUnwinder()
         interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is unwound best while what it was made of is still there
@@ -212,7 +214,9 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
                 let (frames, isWhole) = stack.registers.withUnsafeBufferPointer { registers in
                     stack.bytes.withUnsafeBytes { unwinder.sample(pid, registers: registers, stack: $0) }
                 }
-                records[one.number] = .unwound(frames, isWhole: isWhole)
+                records[one.number] = .unwound(stack.kernel + frames, isWhole: isWhole, isInKernel: !stack.kernel.isEmpty)
+            case .sample(let stack) where !stack.kernel.isEmpty: // its memory is gone, or not there yet
+                records[one.number] = .unwound(stack.kernel, isWhole: false, isInKernel: true)
             default: break
             }
         }
