@@ -56,6 +56,33 @@ def check_callers(stacks, calls, recorded):
             expect(not {*calls, *recorded} & set(stack[:stack.index("main")]) - {"main"}, f"main is called by what it calls: {stack}")
 
 
+def recording_is_below_the_function_that_calls(test):
+    _, stacks = test.sampled(test.subject(), "copies")
+    check_callers(stacks, {"work": ["main"], "copy": ["work"], "memcpy": ["copy"]}, ["copy", "used", "main"])
+    whole = sum(count for stack, count in stacks.items() if "copy" in stack)
+    below = sum(count for stack, count in stacks.items() if stack[-2:] == ("copy", RECORDING))
+    expect(whole > LEAST and below > 0.2 * whole, f"recording has {below} of the {whole} samples of a loop of calls: {stacks}")
+
+
+def a_forked_child_has_such_stacks_too(test):
+    """Its trace does not say when main was called."""
+    forking = test.compile("forking", "-O1", "-g", "-fno-builtin", source="""
+        #include <string.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static char from[64], to[64];
+        __attribute__((noinline)) void copy(void) { memcpy(to, from, 16); __asm__ volatile(""); }
+        int main(void) {
+            pid_t child = fork();
+            if (child == 0) { for (int n = 0; n < 15000000; n++) copy(); _exit(0); }
+            return waitpid(child, 0, 0) != child;
+        }
+        """)
+    _, stacks = test.sampled(forking)
+    check_callers(stacks, {"copy": ["main"], "memcpy": ["copy"]}, ["copy", "main", "fork", "waitpid"])
+    expect(any(stack[-2:] == ("copy", RECORDING) for stack in stacks), f"{stacks}")
+
+
 def time_in_the_kernel_is_below_the_function_that_asked(test):
     out, stacks = test.sampled(test.subject(), "reads")
     test.need_kernel_stacks(stacks)

@@ -24,14 +24,22 @@ import TraceTesting
     }
 
     /// The path of one sample, while these functions' calls are open, outermost first.
-    /// - Parameter change: adds other records
+    /// - Parameters:
+    ///   - short: the innermost call lasts some 20 ns, which the clocks may differ by
+    ///   - apart: nanoseconds between the ends of two calls
+    ///   - change: adds other records
     private func path(
-        _ open: [UInt32], _ stack: [UInt64], _ flags: Int = whole, _ change: (inout TraceBuilder) -> Void = { _ in }
+        _ open: [UInt32], _ stack: [UInt64], _ flags: Int = whole, short: Bool = false, apart: UInt64 = 1,
+        _ change: (inout TraceBuilder) -> Void = { _ in }
     ) throws -> String {
         var (builder, thread) = builder()
         change(&builder)
-        for (index, function) in open.enumerated() { builder.enter(thread, function, at: 1_000_100 + UInt64(index)) }
-        for (index, function) in open.reversed().enumerated() { builder.exit(thread, function, at: 1_000_900 + UInt64(index)) }
+        for (index, function) in open.enumerated() {
+            builder.enter(thread, function, at: short && index + 1 == open.count ? 1_000_490 : 1_000_100 + UInt64(index))
+        }
+        for (index, function) in open.reversed().enumerated() {
+            builder.exit(thread, function, at: short && index == 0 ? 1_000_510 : 1_000_900 + UInt64(index) * apart)
+        }
         builder.samples([(1_000_500, 4711, flags, stack)])
         let report = SampleReport([try Loaded(builder.bytes()).trace])
         #expect(report.samples == 1 && report.damagedRecords == 0)
@@ -78,6 +86,44 @@ import TraceTesting
         #expect(
             try path([1, 2], [Self.agent, Self.agent + 8, Self.f, Self.call, Self.outer, Self.call, Self.main])
                 == "main outer f (recording)")
+    }
+
+    /// The agent calls main through a label, and has no call of it.
+    @Test func whatMainDoesIsNotTheCallerOfMain() throws {
+        let stack = [Self.f, Self.main, Self.call, Self.outer]
+        for short in [true, false] {
+            #expect(try path([3], [Self.agent] + stack, short: short) == "outer main f (recording)")
+            #expect(try path([3], [Self.agent, Self.call] + stack, short: short) == "outer main f (recording)")
+            #expect(try path([3], [Self.g, Self.call] + stack, short: short) == "outer main f g")
+        }
+        // The clocks say that the call is open, and the stack that it is not.
+        #expect(try path([3], stack, short: true) == "outer main f")
+        #expect(
+            try path([2, 3], [Self.agent, Self.f, Self.call, Self.main, Self.call, Self.outer], short: true) == "outer main f (recording)")
+        // main has no name here, but the trace says when it was called, or what the loader ran.
+        let nameless = [Self.agent, Self.f, Self.g, Self.call, Self.outer]
+        #expect(
+            try path([1], nameless) { builder in
+                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: 1_000_050))
+            } == "outer g f (recording)")
+        #expect(
+            try path([1], Array(nameless.dropFirst())) { builder in
+                builder.initializer(0, address: 0x3000, from: TraceBuilder.usage(at: 1_000_050))
+            } == "outer g f")
+    }
+
+    @Test func aShortCallIsInTheStackOnlyIfItsFunctionIs() throws {
+        #expect(try path([2], [Self.g, Self.call, Self.outer, Self.call, Self.main], short: true) == "main outer g")
+        #expect(try path([2], [Self.f, Self.call, Self.main], short: true) == "main f")
+        #expect(try path([1, 2], [Self.g], 0, short: true) == "outer … g")
+    }
+
+    @Test func aCallThatEndsLaterHasNotGoneOnByAJump() throws {
+        let stack = [Self.g, Self.call, Self.outer, Self.call, Self.main]
+        #expect(try path([1, 2, 3], stack) == "main outer f g")
+        // The call of f is on another stack: a coroutine's.
+        #expect(try path([1, 2, 3], stack, apart: 10_000) == "main outer g")
+        #expect(try path([2, 3], [Self.g, Self.call, Self.main], apart: 10_000) == "main g")
     }
 
     @Test func theKernelIsBelowTheFunctionThatWasInterrupted() throws {

@@ -6,24 +6,28 @@ import TraceFormat
 struct SampledCalls: Sendable {
     struct Call: BitwiseCopyable, Sendable {
         var entered: UInt64
+        /// .max: not before the trace did.
+        var ended: UInt64
         var depth: Int32
         var function: UInt32
+        /// The sample is further from its beginning and its end than the clocks may differ.
+        var isCertain: Bool
     }
     /// Calls by sample number, outermost first.
     private let calls: [[Call]]
 
     init(_ trace: TraceFile, _ records: SampleRecords, workers: Int, progress: ReadingProgress?) {
-        let ofThread = SamplesOfThread(trace, records), count = records.samples.count
+        let ofThread = SamplesOfThread(trace, records), count = records.samples.count, clocks = CallPlaces.Limits(trace).clocks
         let all = StreamWorker.read(trace, FunctionNames(unnamed: trace.metadata), workers: workers, progress: progress) {
-            SampledCallSink(ofThread, count)
+            SampledCallSink(ofThread, count, clocks)
         }
         calls = all.withSink { sink in
             sink.callsOfSample.map { $0.sorted { ($0.entered, $0.depth) < ($1.entered, $1.depth) } }
         }
     }
 
-    /// Function ids, outermost first.
-    subscript(_ sample: Int) -> [UInt32] { calls[sample].map { $0.function } }
+    /// Outermost first.
+    subscript(_ sample: Int) -> [Call] { calls[sample] }
 }
 
 /// The samples of each thread of the trace, in the order of time.
@@ -51,6 +55,8 @@ struct SamplesOfThread: Sendable {
 
 private struct SampledCallSink: StreamSink, ~Copyable {
     private let ofThread: SamplesOfThread
+    /// Ticks by which the clocks of samples and calls may differ.
+    private let clocks: UInt64
     private var moments: [SamplesOfThread.Moment] = []
     /// First of `moments` that is not before the latest end. Calls of a unit end in the order of time.
     private var next = 0
@@ -58,8 +64,9 @@ private struct SampledCallSink: StreamSink, ~Copyable {
     var migratedCalls = Migrations()
     private(set) var calls: UInt64 = 0
 
-    init(_ ofThread: SamplesOfThread, _ count: Int) {
+    init(_ ofThread: SamplesOfThread, _ count: Int, _ clocks: UInt64) {
         self.ofThread = ofThread
+        self.clocks = clocks
         callsOfSample = Array(repeating: [], count: count)
     }
 
@@ -74,8 +81,11 @@ private struct SampledCallSink: StreamSink, ~Copyable {
         var index = next
         while index > 0, moments[index - 1].at >= start {
             index -= 1
+            let at = moments[index].at
             callsOfSample[Int(moments[index].sample)].append(
-                SampledCalls.Call(entered: start, depth: Int32(clamping: depth), function: function))
+                SampledCalls.Call(
+                    entered: start, ended: end, depth: Int32(clamping: depth), function: function,
+                    isCertain: at &- start >= clocks && end &- at >= clocks))
         }
     }
 

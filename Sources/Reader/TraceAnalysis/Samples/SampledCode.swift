@@ -18,6 +18,8 @@ final class SampledCode {
     private let times: ModuleTimes
     private let symbolizer: Symbolizer
     private let records: SampleRecords
+    /// Addresses of the functions that the loader has run.
+    private let initializers: Set<UInt64>
     private var calls: [UInt32: Int] = [:]
 
     init(_ trace: TraceFile, _ records: SampleRecords, _ symbolizer: Symbolizer) {
@@ -25,6 +27,7 @@ final class SampledCode {
         times = ModuleTimes(trace.metadata)
         self.symbolizer = symbolizer
         self.records = records
+        initializers = Set(trace.metadata.start.initializers.lazy.map { $0.address })
     }
 
     func number(_ function: CallTree.Function) -> Int {
@@ -51,6 +54,20 @@ final class SampledCode {
         frames[address, default: [:]][epoch] = frame
         return frame
     }
+
+    /// Returns whether the agent calls this function without a call in the trace: main, and what the loader runs.
+    /// - Parameters:
+    ///   - callee, caller: frames on both sides of a mark, innermost first
+    ///   - isOutermost: no mark is further out
+    ///   - isInMain: it is known that main was running
+    func isStart(_ callee: [Frame], calledBy caller: [Frame], isOutermost: Bool, isInMain: Bool) -> Bool {
+        if let start = callee.last?.start, initializers.contains(start) { return true }
+        guard isOutermost else { return false }
+        // A forked child's trace does not say that main was called.
+        return isInMain || symbol(callee.last) == "main" || symbol(caller.first)?.hasPrefix("__libc_start") == true
+    }
+
+    private func symbol(_ frame: Frame?) -> String? { frame?.functions.last.map { functions[$0].symbol } }
 
     /// The functions of a stack of the kernel, innermost first, and after them (kernel), which all its time is below. That alone where the
     /// system did not tell the recorder what its functions are called.

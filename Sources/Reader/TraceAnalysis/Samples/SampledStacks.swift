@@ -33,14 +33,15 @@ package struct SampledStacks: Sendable {
         }
         // A call that was open may have begun before the window.
         let open = SampledCalls(trace.narrowed(to: .whole), records, workers: workers, progress: progress)
-        let code = SampledCode(trace, records, symbolizer)
+        let code = SampledCode(trace, records, symbolizer), limits = CallPlaces.Limits(trace)
         var sums = SampleTree(), stackNodes: [Int] = []
         for number in wanted {
             let sample = records.samples[number]
             // Spans are between functions, nobody knows which.
-            let recorded = open[number].filter { trace.metadata.functions[$0].map { !$0.isSpan && !$0.isMark } ?? true }
+            let recorded = open[number].filter { trace.metadata.functions[$0.function].map { !$0.isSpan && !$0.isMark } ?? true }
             let stack = MergedStack(
-                sample, kernel: records.kernelStack(of: sample), records.stack(of: sample), open: recorded.reversed(), code, trace.metadata)
+                sample, kernel: records.kernelStack(of: sample), records.stack(of: sample), open: recorded.reversed(), code, trace.metadata,
+                limits)
             stackNodes.append(sums.add(stack.functions, tid: sample.tid))
         }
         let (tree, nodes) = sums.tree(trace, code.functions)
