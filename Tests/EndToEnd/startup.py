@@ -71,8 +71,10 @@ def constructor(timeline, name):
 
 
 def check_sum(timeline):
-    total = sum(phase["duration_ns"] for phase in timeline["phases"]) + timeline["tracer_ns"]
-    expect(abs(total - timeline["total_ns"]) <= 20, f"stages and the tracer's time are {total} ns, the whole is {timeline['total_ns']}")
+    own, tracer = (sum(phase[key] for phase in timeline["phases"]) for key in ("duration_ns", "tracer_ns"))
+    expect(abs(own - timeline["program_ns"]) <= 20, f"stages are {own} ns, the program's time is {timeline['program_ns']}")
+    expect(abs(tracer - timeline["tracer_ns"]) <= 20, f"the tracer's time in the stages is {tracer} ns, all of it is {timeline['tracer_ns']}")
+    expect(timeline["program_ns"] + timeline["tracer_ns"] == timeline["total_ns"], f"{timeline['program_ns']}, {timeline['tracer_ns']}")
     for one, other in zip(timeline["phases"], timeline["phases"][1:]):
         expect(other["start_ns"] >= one["start_ns"] + one["duration_ns"] - 20, f"{other['name']} begins before {one['name']} ends")
 
@@ -259,6 +261,15 @@ def stop_at_ready_ends_a_server(*arguments):
         said = test.start([test.program(), "serve", "on", *arguments], "--stop-at-ready").stderr
         expect("first listen" in said, said)
     return check
+
+
+def the_headline_is_the_programs_own_time(test):
+    units = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+    said = test.start([test.program(), "print"], out="words\n").stderr
+    timeline = test.timeline()
+    shown = re.search(r"^exec → ready +([\d.]+) (\w+)  \(", said, re.MULTILINE)
+    expect(abs(float(shown[1]) * units[shown[2]] - timeline["program_ns"]) <= 0.001 * timeline["program_ns"], f"{shown[0]}, {timeline['program_ns']} ns")
+    expect(0 < timeline["tracer_ns"] and re.search(r"^tracer's own time +[\d.]+ \w+  not in the lines above: ", said, re.MULTILINE), said)
 
 
 def loader_audit_separates_mapping_from_relocating(test):

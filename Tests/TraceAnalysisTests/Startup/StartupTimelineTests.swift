@@ -218,6 +218,8 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(summary(costly) == summary(free) && costly.tracerTime == free.tracerTime)
         let table = costly.table(style: plain)
         #expect(table.contains(#/\n  recording 9 calls +~900.000 us  within the stages, not subtracted\n/#))
+        let share = percent(900_000, of: costly.programTime.count)
+        #expect(table.contains("(page faults 0 until main; about \(share) of it recording)\n"))
         #expect(table.contains("(__cxa_guard_acquire), in work, about 300.000 us of it recording"))
         #expect(!free.table(style: plain).contains("recording"))
         func saving(_ timeline: StartupTimeline, _ text: String) -> UInt64? {
@@ -228,6 +230,23 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
             #expect(saving(costly, text) == was - cost)
         }
         #expect(saving(free, "libslow.so+0x800 is initialized") != nil)
+    }
+
+    /// The agent has taken 0.9 ms when the first constructor runs.
+    @Test func theFirstLineIsTheProgramsOwnTime() throws {
+        let builder = started(main: 10_000_000, ["listen"], [.call(1, 12_200_000, 12_201_000)]) { builder in
+            builder.initializer(0, module: 1, from: usage(1_000_000, own: 900_000), to: usage(2_000_000, own: 900_000))
+        }
+        let timeline = try timeline(builder)
+        #expect(timeline.total.count == 21_200_000 && timeline.tracerTime.count == 900_000 && timeline.programTime.count == 20_300_000)
+        #expect(timeline.stages.reduce(0) { $0 + $1.duration.count } == 20_300_000)
+        #expect(timeline.stages.map { $0.tracerTime.count } == [0, 0, 900_000, 0, 0])
+        for (at, program) in [(9_000_000, 9_000_000), (19_000_000, 18_100_000), (21_200_000, 20_300_000)] as [(UInt64, UInt64)] {
+            #expect(timeline.programTime(at: Nanoseconds(at)).count == program)
+        }
+        let table = timeline.table(style: plain)
+        #expect(table.hasPrefix("exec → ready") && table.contains(#/^exec → ready +20.300 ms  \(page faults 0 until main\)\n/#))
+        #expect(table.contains(#/\ntracer's own time +900.000 us  not in the lines above: 21.200 ms with it\n/#))
     }
 
     @Test(arguments: [1 << 62, 1 << 63, UInt64.max - 1] as [UInt64]) func aDamagedFileMayHaveTimesBeyondThoseOfAnySignedNumber(

@@ -12,7 +12,7 @@ package struct StartupAdvice: Sendable, Equatable {
 extension StartupTimeline {
     /// The largest first; nothing below a hundredth of the whole.
     package func advice(atMost count: Int = 3) -> [StartupAdvice] {
-        let threshold = max(total.count / 100, 50_000)
+        let threshold = max(programTime.count / 100, 50_000)
         let all = earlierAdvice + constructorAdvice + loadAdvice + lazyAdvice + callAdvice + libraryAdvice + relocationAdvice
         return Array(all.filter { $0.saving.count >= threshold }.sorted { ($0.saving, $1.text) > ($1.saving, $0.text) }.prefix(count))
     }

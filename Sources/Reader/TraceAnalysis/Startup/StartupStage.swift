@@ -19,6 +19,8 @@ package struct StartupStage: Sendable, Equatable {
     package var start: Nanoseconds
     /// Without the agent's own work.
     package var duration: Nanoseconds
+    /// The agent's own work in it.
+    package var tracerTime: Nanoseconds
     package var isExact: Bool
     /// It did not come to its end: the program ended in it.
     package var isCut: Bool
@@ -76,7 +78,8 @@ package struct StartupStage: Sendable, Equatable {
             stages.append(
                 StartupStage(
                     kind: cut.kind, name: cut.name, start: clock.since(cut.begin), duration: clock.net(cut.begin, next),
-                    isExact: cut.isExact && nextIsExact, isCut: isCut))
+                    tracerTime: clock.scale.nanoseconds(clock.agentTicks(cut.begin, next)), isExact: cut.isExact && nextIsExact,
+                    isCut: isCut))
         }
         return stages
     }

@@ -26,6 +26,7 @@ extension StartupTimeline {
     private func headLines(_ style: TextStyle) -> [String] {
         var faults = "page faults \(grouped(UInt64(minorFaults) + UInt64(majorFaults)))"
         if majorFaults > 0 { faults += ", \(grouped(UInt64(majorFaults))) from disk" }
+        if case .ready = outcome { faults += " until main" }
         var rows: [(String, Nanoseconds, String, Bool)] = []
         for stage in stages {
             var detail = bar(stage.duration)
@@ -39,26 +40,29 @@ extension StartupTimeline {
             if stage.isCut { detail += (detail.isEmpty ? "" : "  ") + style.alarm("ended here") }
             rows.append(("  " + stage.name, stage.duration, detail, stage.isExact))
         }
-        rows.append(("  tracer's own time", tracerTime, "in the first line, not in the stages", true))
-        if recordingTime.count > total.count / 100 {
+        let isRecordingLong = recordingTime.count > programTime.count / 100
+        if isRecordingLong {
             rows.append(("  recording \(grouped(recordedCalls)) calls", recordingTime, "within the stages, not subtracted", false))
+            faults += "; about \(percent(min(recordingTime, programTime).count, of: programTime.count)) of it recording"
         }
+        rows.append(("tracer's own time", tracerTime, "not in the lines above: \(readable(total)) with it", true))
         let width = max(rows.map { $0.0.count }.max() ?? 0, 34)
         func line(_ name: String, _ time: Nanoseconds, _ detail: String, _ isExact: Bool) -> String {
             rightFilled(name, width) + leftFilled((isExact ? "" : "~") + column(readable(time)), 12) + (detail.isEmpty ? "" : "  " + detail)
         }
-        var lines = [style.bold(line(headline, total, "(\(faults) until main)", beginError.count == 0))]
-        if case .neverReady = outcome { lines[0] = style.bold(line(headline, total, "(\(faults))", beginError.count == 0)) }
+        var lines = [style.bold(line(headline, programTime, "(\(faults))", beginError.count == 0))]
         lines += rows.map { line($0.0, $0.1, $0.2, $0.3) }
         if let lastSeen { lines.append(style.alarm("  last seen: \(lastSeen)")) }
-        for other in otherMoments.prefix(3) { lines.append(style.dim("  also \(other.moment.text): \(readable(other.at))")) }
+        for other in otherMoments.prefix(3) {
+            lines.append(style.dim("  also \(other.moment.text): \(readable(programTime(at: other.at)))"))
+        }
         return lines
     }
 
     private func bar(_ time: Nanoseconds) -> String { String(repeating: "█", count: Int((share(time) * 25).rounded())) }
-    /// Share of the program's own start, without the tracer's time; at most 1, as in a damaged file a part may be longer than the whole.
+    /// Share of the program's own time; at most 1, as in a damaged file a part may be longer than the whole.
     private func share(_ time: Nanoseconds) -> Double {
-        total > tracerTime ? min(Double(time.count) / Double(total.count - tracerTime.count), 1) : 0
+        programTime.count > 0 ? min(Double(time.count) / Double(programTime.count), 1) : 0
     }
 
     private func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }
@@ -115,7 +119,7 @@ extension StartupTimeline {
     }
 
     private func lazyLines(_ top: Int, _ style: TextStyle) -> [String] {
-        let shortest = max(total.count / 2000, 10_000)
+        let shortest = max(programTime.count / 2000, 10_000)
         let long = lazyInitializers.filter { ($0.duration?.count ?? 0) >= shortest }.sorted { $0.duration! > $1.duration! }
         guard !long.isEmpty else { return [] }
         var lines = [style.bold("Lazy initializers that ran before ready")]
@@ -161,14 +165,15 @@ extension StartupTimeline {
         var lines = [style.bold("Marks and spans of the program")]
         var previous: Nanoseconds?
         for mark in marks.prefix(top * 2) {
-            let since =
-                previous.map { ", \(readable(Nanoseconds(mark.at.count - min($0.count, mark.at.count)))) after the one before" } ?? ""
-            lines.append("  " + time(mark.at) + spaces(10) + mark.name + since)
-            previous = mark.at
+            let at = programTime(at: mark.at)
+            let since = previous.map { ", \(readable(at.without($0))) after the one before" } ?? ""
+            lines.append("  " + time(at) + spaces(10) + mark.name + since)
+            previous = at
         }
         for span in spans.sorted(by: { ($0.duration?.count ?? .max) > ($1.duration?.count ?? .max) }).prefix(top) {
             lines.append(
-                "  " + (span.duration.map { time($0) } ?? leftFilled("open", 11)) + spaces(10) + "\(span.name), from \(readable(span.at))")
+                "  " + (span.duration.map { time($0) } ?? leftFilled("open", 11)) + spaces(10)
+                    + "\(span.name), from \(readable(programTime(at: span.at)))")
         }
         return lines
     }

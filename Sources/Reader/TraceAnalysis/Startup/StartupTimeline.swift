@@ -63,6 +63,9 @@ package struct StartupTimeline: Sendable {
     package let total: Nanoseconds
     /// The agent's own work in it.
     package let tracerTime: Nanoseconds
+    /// The program's own: `total` without the agent's work, with `recordingTime`. The stages add up to it.
+    package var programTime: Nanoseconds { total.without(tracerTime) }
+    private let clock: StartupClock
     /// Calls that the main thread made until then, and about what recording them took: it is in the stages and in what they are
     /// made of. A wait for a certain moment takes as long without it, so that nothing is subtracted from what was measured.
     package let recordedCalls: UInt64
@@ -118,6 +121,7 @@ package struct StartupTimeline: Sendable {
             ?? Nanoseconds(UInt64(clamping: Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(first)))
         total = clock.since(end)
         tracerTime = clock.scale.nanoseconds(clock.agentTicks(clock.origin, end))
+        self.clock = clock
         beginError = first.error
         let lastUsage = main?.usage ?? Self.lastProcessUsage(records, before: end) ?? agent.usage
         minorFaults = lastUsage.minorFaults
@@ -144,6 +148,11 @@ package struct StartupTimeline: Sendable {
         loaderAudit = options.loader
         notes = Self.notes(trace, first: first, outcome: outcome, complaint: ready.complaint, earlier: earlierProgram, options)
         lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
+    }
+
+    /// Returns how long the program had been at work at this moment since the beginning, without the agent's own work.
+    package func programTime(at moment: Nanoseconds) -> Nanoseconds {
+        clock.net(clock.origin, Ticks(clock.origin.raw &+ clock.scale.ticks(moment)))
     }
 
     /// Returns the phase in which the timeline begins: exec as `tracer` saw it, else the earliest that is known.

@@ -15,8 +15,8 @@ struct Startup: ParsableCommand {
         discussion: """
             Runs the program under the agent, or reads a trace, and shows the stages of its start, every constructor, \
             lazy initializer and dlopen before it was ready, and what to look at first. The program keeps its input, \
-            output and exit status; the table goes to standard error when it has ended. Its first line is wall-clock time, the \
-            tracer's own time included; the stages are without it.
+            output and exit status; the table goes to standard error when it has ended. Its first line is the program's own time, \
+            which the stages add up to; the tracer's own time is a line of its own.
 
             The program is ready at the first of these that applies: a call of the function that --ready names; the program's mark \
             "ready" (tracer.h); sd_notify with READY=1; the first call of listen or accept; the first frame that EGL, \
