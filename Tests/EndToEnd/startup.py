@@ -56,6 +56,13 @@ class Startup(suite.Test):
     def timeline(self, *options):
         return self.json("startup", self.start_trace, *options)
 
+    def page(self):
+        """The data of the page of tracer view."""
+        html = self.path("page.html")
+        self.tool("view", self.start_trace, "--force", "-o", html)
+        text = read(html)
+        return json.JSONDecoder().raw_decode(text, text.index("{", text.index("DATA = ")))[0]
+
     def loader_is_seen(self):
         """The loader notes its start by the cycle counter, which a machine may not let the agent use."""
         return self.json("info", self.start_trace)["clock"] == "tsc"
@@ -270,6 +277,19 @@ def the_headline_is_the_programs_own_time(test):
     shown = re.search(r"^exec → ready +([\d.]+) (\w+)  \(", said, re.MULTILINE)
     expect(abs(float(shown[1]) * units[shown[2]] - timeline["program_ns"]) <= 0.001 * timeline["program_ns"], f"{shown[0]}, {timeline['program_ns']} ns")
     expect(0 < timeline["tracer_ns"] and re.search(r"^tracer's own time +[\d.]+ \w+  not in the lines above: ", said, re.MULTILINE), said)
+
+
+def the_agents_start_is_its_own_on_the_page(test):
+    """Each stage has the time on the page that it has in the table; what is drawn longer says so."""
+    test.start([test.program(), "print"], out="words\n")
+    timeline, stages = test.timeline(), test.page()["startup"]["stages"]
+    start = [stage for stage in stages if stage["name"] == "tracer's own start"]
+    expect(len(start) == 1 and start[0]["tracer"] == start[0]["length"], f"{start}")
+    cost = test.json("info", test.start_trace)["start_cost_ns"]
+    expect(abs(start[0]["length"] - cost) <= 2, f"{start[0]['length']} ns on the page, {cost} by info")
+    for phase in timeline["phases"]:
+        drawn = sum(stage["length"] - stage["tracer"] for stage in stages if stage["name"] == phase["name"])
+        expect(abs(drawn - phase["duration_ns"]) <= 20, f"{phase['name']}: {drawn} ns on the page, {phase['duration_ns']} in the table")
 
 
 def loader_audit_separates_mapping_from_relocating(test):

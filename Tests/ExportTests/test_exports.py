@@ -346,7 +346,7 @@ class Perfetto(ExportTest):
                and not (mark.ts between main.ts and main.ts + main.dur)""",
             "select name from slice where category = 'start' and dur = 0 order by ts")
         self.assertEqual([stage["name"] for stage in stages if stage["name"] not in ("exec", "loader")],
-                         ["process created", "initializers", "main", "after main", "exit"])
+                         ["process created", "tracer's own start", "initializers", "main", "after main", "exit"])
         for stage, following in zip(stages, stages[1:]):
             self.assertEqual(stage["ts"] + stage["dur"], following["ts"], stage["name"])
         self.assertEqual(outside, [{"n": 0}])

@@ -75,13 +75,13 @@ export const data = {
     moments: [10, 2, 1, 500, 1, 2, 500, 4, 1, 900, 2, 4],
   },
   startup: {
-    stages: [{ name: "main", at: 0, length: 500 }],
+    stages: [{ name: "main", at: 0, length: 500, tracer: 100 }, { name: "tracer's own start", at: 500, length: 50, tracer: 50 }],
     constructors: [{ name: "init", module: "libui.so", at: 100, length: 50 }],
     marks: [{ name: "loaded", at: 300 }],
   },
   threads: [
     {
-      name: "main", tid: 1, isMain: true, process: "", begin: 0, end: 1000, own: 40, stages: [{ name: "loading", at: 0, length: 100 }], states, calls: 8, levels: 3, deeper: 2, short: 5,
+      name: "main", tid: 1, isMain: true, process: "", begin: 0, end: 1000, own: 40, stages: [{ name: "loading", at: 0, length: 100, tracer: 0 }], states, calls: 8, levels: 3, deeper: 2, short: 5,
       slices: [0, 900, 0, 0, 10, 600, 1, 1, 900, 100, 4, 0], dense: [700, 100, 1, 0.5],
     },
     { name: "pool", tid: 2, isMain: false, process: "", begin: null, end: null, own: null, stages: [], states: null, calls: 1, levels: 1, deeper: 0, short: 0, slices: [0, 60, 3, 0], dense: [] },

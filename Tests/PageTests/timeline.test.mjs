@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { clamped, eachBand, eachSlice, missing, moved, pixels, ticks, widened, zoomed } from "../../Sources/Reader/TracePage/Resources/timeline.mjs";
+import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, ticks, widened, zoomed } from "../../Sources/Reader/TracePage/Resources/timeline.mjs";
 
 test("a range stays within the whole, keeps its length, and is not narrower than can be distinguished", () => {
   assert.deepEqual(clamped(200, 300, 1000), { from: 200, to: 300 });
@@ -21,6 +21,14 @@ test("moving keeps the length, widening the middle", () => {
   assert.deepEqual(moved({ from: 100, to: 300 }, -0.25), { from: 50, to: 250 });
   assert.deepEqual(widened({ from: 100, to: 300 }, 0.25), { from: 50, to: 350 });
   assert.deepEqual(widened({ from: 100, to: 300 }, -0.25), { from: 150, to: 250 });
+});
+
+test("a stage is as long as the program was at it", () => {
+  const text = (length, tracer) => stageText({ name: "main", at: 0, length, tracer }, String);
+  assert.equal(text(500, 0), "main\n500");
+  assert.equal(text(500, 100), "main\n400\nbesides 100 of the tracer's own");
+  assert.equal(text(500, 500), "main\n500");
+  assert.ok(isTracers({ length: 5, tracer: 5 }) && !isTracers({ length: 5, tracer: 4 }));
 });
 
 test("ticks are round, within the range, and about a hundred pixels apart", () => {

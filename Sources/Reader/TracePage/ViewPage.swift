@@ -198,12 +198,10 @@ package struct ViewPage: Sendable {
 
     private static func stages(_ timeline: StartupTimeline, after start: UInt64 = 0) -> JSON {
         .array(
-            timeline.stages.enumerated().map { index, stage in
-                // With the agent's own work, as the threads below have it.
-                let end = index + 1 < timeline.stages.count ? timeline.stages[index + 1].start : timeline.total
-                return JSON.object([
-                    ("name", .string(stage.name)), ("at", nanoseconds(stage.start, after: start)),
-                    ("length", .unsigned(end.count > stage.start.count ? end.count - stage.start.count : 0)),
+            timeline.stretches.map { stretch in
+                JSON.object([
+                    ("name", .string(stretch.name)), ("at", .unsigned(start &+ stretch.time.lowerBound)),
+                    ("length", .unsigned(stretch.length)), ("tracer", .unsigned(stretch.tracer)),
                 ])
             })
     }

@@ -232,15 +232,22 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(saving(free, "libslow.so+0x800 is initialized") != nil)
     }
 
-    /// The agent has taken 0.9 ms when the first constructor runs.
-    @Test func theFirstLineIsTheProgramsOwnTime() throws {
+    /// The agent starts in the first 0.8 ms, and takes 0.1 ms more until the first constructor runs.
+    @Test func theAgentsStartIsInNoStage() throws {
         let builder = started(main: 10_000_000, ["listen"], [.call(1, 12_200_000, 12_201_000)]) { builder in
+            builder.header.start_ticks = begin
+            builder.header.started_ticks = begin + 800_000
             builder.initializer(0, module: 1, from: usage(1_000_000, own: 900_000), to: usage(2_000_000, own: 900_000))
         }
         let timeline = try timeline(builder)
         #expect(timeline.total.count == 21_200_000 && timeline.tracerTime.count == 900_000 && timeline.programTime.count == 20_300_000)
         #expect(timeline.stages.reduce(0) { $0 + $1.duration.count } == 20_300_000)
         #expect(timeline.stages.map { $0.tracerTime.count } == [0, 0, 900_000, 0, 0])
+        let library = timeline.stretches.filter { $0.name == "constructors of libraries" || $0.name == "tracer's own start" }
+        #expect(library.map { $0.name } == ["tracer's own start", "constructors of libraries"])
+        #expect(library.map { $0.time } == [9_000_000..<9_800_000, 9_800_000..<19_000_000])
+        #expect(library.map { $0.tracer } == [800_000, 100_000])
+        #expect(timeline.stretches.reduce(0) { $0 + $1.length - $1.tracer } == 20_300_000)
         for (at, program) in [(9_000_000, 9_000_000), (19_000_000, 18_100_000), (21_200_000, 20_300_000)] as [(UInt64, UInt64)] {
             #expect(timeline.programTime(at: Nanoseconds(at)).count == program)
         }
@@ -257,7 +264,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         }
         let timeline = try timeline(builder)
         #expect(timeline.recordedCalls == 2)
-        #expect(!timeline.table(style: plain).isEmpty && !timeline.json.text().isEmpty)
+        #expect(!timeline.table(style: plain).isEmpty && !timeline.json.text().isEmpty && !timeline.stretches.isEmpty)
     }
 
     @Test func functionsWithoutANameAreCalledAsInTheReport() throws {

@@ -1,6 +1,7 @@
 // From when to when a thread runs the program's code, so that what no recorded call covers of it can be determined: own code.
 import CTraceLayout
 import Presentation
+import TraceFormat
 
 struct ThreadSpan: Sendable, Equatable {
     var begin: UInt64
@@ -63,7 +64,8 @@ package struct ThreadSpans: Sendable {
         return span
     }
 
-    /// The main thread: main, from its call to its return. Of a process that has none, because it was forked, from its birth.
+    /// The main thread: main, from its call to its return. Of a process that has none, because it was forked, from its birth, when the
+    /// agent had made a trace for it.
     ///
     /// Other threads: their start is not in the file. Before its first recorded call a thread has hardly waited for anything, so it began
     /// at least as long ago as it had used the CPU; what it does after its last one is not counted.
@@ -71,7 +73,7 @@ package struct ThreadSpans: Sendable {
         let life = trace.metadata.threads[thread]
         if isMain {
             let phases = trace.metadata.start.phases
-            let main = phases.first { $0.kind == .main }?.usage.ticks ?? trace.firstTicks
+            let main = phases.first { $0.kind == .main }?.usage.ticks ?? max(trace.firstTicks, Ticks(trace.agentStart?.upperBound ?? 0))
             let returned = phases.first { $0.kind == .mainReturned }?.usage.ticks
             return ThreadSpan(begin: main.raw, end: returned?.raw ?? .max)
         }

@@ -37,23 +37,48 @@ struct PerfettoStart {
         }
     }
 
-    /// A phase lasts until the next.
+    /// A phase lasts until the next, but for the agent's start, which is none of the program's.
     private func writePhases(to message: inout ProtobufMessage) {
         let phases = records.phases.sorted { time($0) < time($1) }
         guard !phases.isEmpty else { return }
         describe(track(0), "start", to: &message) { _ in }
         for (index, phase) in phases.enumerated() {
-            let end = index + 1 < phases.count ? time(phases[index + 1]) : max(time(source.end), time(phase))
-            message.event(Field.sliceBegin, track: track(0), at: time(phase), category: "start", phase.kind.text) {
-                if phase.error.count > 0 {
-                    $0.annotation("began", "up to \(readable(phase.error)) earlier")
-                }
+            let begin = time(phase), end = index + 1 < phases.count ? time(phases[index + 1]) : max(time(source.end), begin)
+            let agent = agentStart.map { $0.clamped(to: begin..<max(end, begin)) }
+            if let agent, !agent.isEmpty {
+                writePhase(phase, begin..<agent.lowerBound, to: &message)
+                slice("tracer's own start", agent, to: &message) { _ in }
+                writePhase(phase, agent.upperBound..<max(end, agent.upperBound), to: &message)
+            } else {
+                slice(phase.kind.text, begin..<max(end, begin), to: &message) { annotate(phase, &$0) }
             }
-            message.event(Field.sliceEnd, track: track(0), at: end) { _ in }
         }
         for ready in records.ready {
             message.event(Field.instant, track: track(0), at: time(ready.ticks), category: "start", "ready: \(ready.reason.text)") { _ in }
         }
+    }
+
+    private var agentStart: Range<UInt64>? {
+        source.trace.agentStart.map { start in
+            let begin = time(Ticks(start.lowerBound))
+            return begin..<max(time(Ticks(start.upperBound)), begin)
+        }
+    }
+
+    /// A part of a phase, where there is one.
+    private func writePhase(_ phase: Phase, _ time: Range<UInt64>, to message: inout ProtobufMessage) {
+        if !time.isEmpty { slice(phase.kind.text, time, to: &message) { annotate(phase, &$0) } }
+    }
+
+    private func annotate(_ phase: Phase, _ message: inout ProtobufMessage) {
+        if phase.error.count > 0 { message.annotation("began", "up to \(readable(phase.error)) earlier") }
+    }
+
+    private func slice(
+        _ name: String, _ time: Range<UInt64>, to message: inout ProtobufMessage, _ body: (inout ProtobufMessage) -> Void
+    ) {
+        message.event(Field.sliceBegin, track: track(0), at: time.lowerBound, category: "start", name, body)
+        message.event(Field.sliceEnd, track: track(0), at: time.upperBound) { _ in }
     }
 
     private func write(_ initializer: Initializer, on track: UInt64, to message: inout ProtobufMessage) {
@@ -66,6 +91,10 @@ struct PerfettoStart {
             guard let end = initializer.end?.usage else { return }
             $0.annotation("minor page faults", String(end.minorFaults &- initializer.begin.minorFaults))
             $0.annotation("major page faults", String(end.majorFaults &- initializer.begin.majorFaults))
+            if end.ownTicks > initializer.begin.ownTicks {
+                let own = source.trace.timeScale.nanoseconds(end.ownTicks - initializer.begin.ownTicks)
+                $0.annotation("tracer's own time", readable(own))
+            }
             let cpu = Nanoseconds(end.cpu.count &- initializer.begin.cpu.count)
             if cpu.count < 1 << 63 { $0.annotation("CPU time", readable(cpu)) }
         }

@@ -152,6 +152,11 @@ package struct TraceFile: Sendable {
 
     package var program: String { metadata.texts[TRACE_TEXT_PROGRAM]?.first ?? "?" }
     package var firstTicks: Ticks { Ticks(header.first.ticks) }
+    /// Ticks in which the agent started, before the program went on; nil where it has not noted them.
+    package var agentStart: Range<UInt64>? {
+        let from = timeScale.even(header.start_ticks), to = timeScale.even(header.started_ticks)
+        return header.start_ticks > 0 && from < to ? from..<to : nil
+    }
     package var metadataChunkCount: Int { metadataChunks.count }
     /// A moment of CLOCK_MONOTONIC on the recording clock.
     func ticks(monotonic: UInt64) -> Ticks { Ticks(timeScale.ticks(monotonic: monotonic, since: header.first)) }

@@ -65,6 +65,8 @@ package struct StartupTimeline: Sendable {
     package let tracerTime: Nanoseconds
     /// The program's own: `total` without the agent's work, with `recordingTime`. The stages add up to it.
     package var programTime: Nanoseconds { total.without(tracerTime) }
+    /// The agent's start, from the beginning of the timeline; nil: the trace does not say when it was, or it was not within.
+    package let agentStart: Range<UInt64>?
     private let clock: StartupClock
     /// Calls that the main thread made until then, and about what recording them took: it is in the stages and in what they are
     /// made of. A wait for a certain moment takes as long without it, so that nothing is subtracted from what was measured.
@@ -122,6 +124,10 @@ package struct StartupTimeline: Sendable {
         total = clock.since(end)
         tracerTime = clock.scale.nanoseconds(clock.agentTicks(clock.origin, end))
         self.clock = clock
+        agentStart = trace.agentStart.flatMap { start in
+            let from = clock.since(Ticks(start.lowerBound)).count, to = clock.since(Ticks(start.upperBound)).count
+            return from < to ? from..<to : nil
+        }
         beginError = first.error
         let lastUsage = main?.usage ?? Self.lastProcessUsage(records, before: end) ?? agent.usage
         minorFaults = lastUsage.minorFaults

@@ -100,9 +100,7 @@ package struct WaitSearch: Sendable {
 
     /// The agent reads and writes files before the program's first call.
     func isOfAgent(_ wait: Wait) -> Bool {
-        let header = trace.header, scale = trace.timeScale
-        return !wait.call.isKnown && wait.begin >= scale.even(header.start_ticks) && wait.begin < scale.even(header.started_ticks)
-            && threads[wait.thread].tid == header.pid
+        !wait.call.isKnown && trace.agentStart?.contains(wait.begin) == true && threads[wait.thread].tid == trace.header.pid
     }
 
     /// How the scheduler chose the thread, as it was last reported before that moment.

@@ -6,7 +6,7 @@ export const SCHEMA = {
     "samples", "table", "functions"],
   "shown": ["from", "to"],
   "startup": ["stages", "constructors", "marks"],
-  "stage": ["name", "at", "length"],
+  "stage": ["name", "at", "length", "tracer"],
   "constructor": ["name", "module", "at", "length"],
   "mark": ["name", "at"],
   "tree": ["depth", "fn", "calls", "total", "self", "flags", "names"],

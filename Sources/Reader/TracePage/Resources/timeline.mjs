@@ -15,6 +15,12 @@ export const moved = ({ from, to }, part) => ({ from: from + (to - from) * part,
 /// With a part of its length more at both ends.
 export const widened = ({ from, to }, part) => ({ from: from - (to - from) * part, to: to + (to - from) * part });
 
+/// The agent's start, and no stage of the program's.
+export const isTracers = stage => stage.tracer === stage.length;
+/// A stage's name and the program's time in it; beside that the tracer's own.
+export const stageText = (stage, time) =>
+  `${stage.name}\n${time(isTracers(stage) ? stage.length : stage.length - stage.tracer)}` + (stage.tracer && !isTracers(stage) ? `\nbesides ${time(stage.tracer)} of the tracer's own` : "");
+
 /// Round moments, about a hundred pixels apart.
 export function ticks({ from, to }, width) {
   const rough = (to - from) / (width / 110), power = 10 ** Math.floor(Math.log10(rough));

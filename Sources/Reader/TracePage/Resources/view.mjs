@@ -5,7 +5,7 @@ import { change, many, moment, plural, share, time } from "./numbers.mjs";
 import { CallTree } from "./tree.mjs";
 import { difference, hues, inkOn, plain, shade, stateColours } from "./colours.mjs";
 import { escaped, expression, found, matches } from "./search.mjs";
-import { clamped, eachBand, eachSlice, missing, moved, pixels, ticks, widened, zoomed } from "./timeline.mjs";
+import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, ticks, widened, zoomed } from "./timeline.mjs";
 import { sorted, tableRows } from "./table.mjs";
 import { around, mergedThreads } from "./merge.mjs";
 import { answeredSums, drawnSums } from "./selection.mjs";
@@ -274,7 +274,7 @@ function drawLine() {
     });
     y += BAND + 4;
   };
-  const stageColour = (_, n) => `hsl(${205 + n * 23} 55% ${isDark() ? 62 : 80}%)`, stageTip = s => `${s.name}\n${time(s.length)}`;
+  const stageColour = (s, n) => isTracers(s) ? soft : `hsl(${205 + n * 23} 55% ${isDark() ? 62 : 80}%)`, stageTip = s => stageText(s, time);
   if (startup) {
     if (startup.stages.length) row(startup.stages, stageColour, stageTip);
     if (startup.constructors.length) row(startup.constructors, c => `hsl(${hue(c.module)} 60% ${isDark() ? 58 : 74}%)`, c => `constructor ${c.name}\n${c.module}\n${time(c.length)}`);
