@@ -264,9 +264,13 @@ def the_programs_mark_comes_before_everything(test):
 
 
 def stop_at_ready_ends_a_server(*arguments):
+    """A program that was ended on request has no warning on its page."""
     def check(test):
         said = test.start([test.program(), "serve", "on", *arguments], "--stop-at-ready").stderr
         expect("first listen" in said, said)
+        page = test.page()
+        expect(page["losses"] == [], f"{page['losses']}")
+        expect(f"killed by signal {9 if arguments else 15} " in page["facts"], page["facts"])
     return check
 
 
