@@ -159,7 +159,7 @@ package struct TraceFile: Sendable {
     }
     package var metadataChunkCount: Int { metadataChunks.count }
     /// A moment of CLOCK_MONOTONIC on the recording clock.
-    func ticks(monotonic: UInt64) -> Ticks { Ticks(timeScale.ticks(monotonic: monotonic, since: header.first)) }
+    package func ticks(monotonic: UInt64) -> Ticks { Ticks(timeScale.ticks(monotonic: monotonic, since: header.first)) }
     package var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
     /// It says which functions were called, and has no calls.
     package var hasCountsAlone: Bool { header.mode == UInt32(TRACE_MODE_COUNTS) }

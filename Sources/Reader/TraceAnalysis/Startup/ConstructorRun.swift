@@ -64,8 +64,10 @@ package struct ConstructorRun: Sendable {
         return initializers.map { initializer in
             let from = initializer.begin.ticks, to = max(ended(initializer), from)
             let covered = TimeWindow((inside[initializer.number] ?? []).map { $0.clamped(to: from.raw..<to.raw) }).moments
-            let total = clock.netTicks(from, to)
-            let nested = covered.reduce(UInt64(0)) { $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound)) }
+            let total = clock.netTicks(from, to, on: initializer.thread)
+            let nested = covered.reduce(UInt64(0)) {
+                $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound), on: initializer.thread)
+            }
             let after = initializer.end?.usage ?? initializer.begin
             func calls(_ from: UInt64, _ to: UInt64) -> UInt64 {
                 context.calls.calls(on: initializer.thread, from: Ticks(from), to: Ticks(to))

@@ -34,7 +34,8 @@ package enum LaunchCalls {
         for chunks in trace.chunksOfThread where chunks.first?.thread == main.thread {
             let lazy = timeline.lazyInitializers.filter { $0.thread == main.thread }.sorted { $0.begin < $1.begin }
             let sink = LaunchSink(
-                trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy, waits: timeline.mainWaits)
+                trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy, waits: timeline.mainWaits,
+                cpuWaits: timeline.mainCPUWaits)
             var stack = CallStack(sink, rowCount: 0)
             reader.read(chunks, until: end.raw, into: &stack)
             return nodes(stack.sink.nodes, stack.sink.waitsOfNode, trace, lazy, CodeNames(trace.metadata, symbolizer))
@@ -95,6 +96,7 @@ private struct LaunchSink: CallSink {
     /// Lazy initializers running at this moment, the innermost last.
     private var running: [Int] = []
     private let waits: [MainWait]
+    private let cpuWaits: TimeWindow
     private var nextWait = 0
     /// Waits before this moment that were in none of the calls that have ended.
     private var openWaits: [Int] = []
@@ -113,8 +115,9 @@ private struct LaunchSink: CallSink {
 
     static func index(ofLazy row: UInt32) -> Int? { row > .max / 2 ? Int(UInt32.max - row) : nil }
 
-    init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32, lazy: [LazyRun], waits: [MainWait]) {
+    init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32, lazy: [LazyRun], waits: [MainWait], cpuWaits: TimeWindow) {
         self.lazy = lazy
+        self.cpuWaits = cpuWaits
         self.waits = waits.filter { $0.begin >= from && $0.begin < until }
         self.from = from
         self.until = until
@@ -136,16 +139,21 @@ private struct LaunchSink: CallSink {
         return next < loads.count && loads[next].contains(time)
     }
 
-    /// From `start` to `end` without the loads in between.
+    /// From `start` to `end` without the loads in between, and without waits for a CPU.
     private func length(_ start: UInt64, _ end: UInt64) -> UInt64 {
         guard end > start else { return 0 }
-        var length = end - start
+        var length = withCPU(start, end)
         var next = load(after: start)
         while next < loads.count, loads[next].lowerBound < end {
-            length -= min(length, min(loads[next].upperBound, end) - max(loads[next].lowerBound, start))
+            length -= min(length, withCPU(max(loads[next].lowerBound, start), min(loads[next].upperBound, end)))
             next += 1
         }
         return length
+    }
+
+    private func withCPU(_ start: UInt64, _ end: UInt64) -> UInt64 {
+        let length = end - start
+        return cpuWaits.isEmpty ? length : length - min(cpuWaits.length(from: start, to: end), length)
     }
 
     /// The path of a call, 0 when it is not of interest.

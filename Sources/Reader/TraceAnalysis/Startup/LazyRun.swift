@@ -36,7 +36,8 @@ package struct LazyRun: Sendable {
             return LazyRun(
                 means: means, name: name,
                 tid: context.tid(once.thread), start: context.clock.since(once.ticks),
-                duration: run.map { context.clock.net(once.ticks, $0.end) }, recording: context.recording(run?.calls ?? 0), during: during,
+                duration: run.map { context.clock.net(once.ticks, $0.end, on: once.thread) }, recording: context.recording(run?.calls ?? 0),
+                during: during,
                 thread: once.thread, begin: once.ticks, end: run?.end)
         }
     }

@@ -4,7 +4,7 @@ import Presentation
 /// A wait of the main thread: when it was off-CPU, and why.
 package struct MainWait: Sendable {
     var begin: UInt64
-    /// Ticks off-CPU, from then on.
+    /// Ticks off-CPU, from then on, without those in which it could have gone on if that is in no duration.
     var length: UInt64
     /// As of `tracer waits`.
     var kind: String

@@ -1,29 +1,49 @@
-// Moments of a start-up: ticks become nanoseconds since the beginning, and the agent's own share of a stretch is taken out.
+// Moments of a start-up: ticks become nanoseconds since the beginning, and the agent's own share of a stretch is taken out, with the time
+// in which its thread could have gone on and had no CPU, where somebody has found that out.
 import Presentation
 import TraceFormat
 
 struct StartupClock {
     let scale: TimeScale
     let origin: Ticks
-    /// The agent's own running total at moments it was noted, in the order of time.
+    /// The agent's own running total at moments it was noted, in the order of time, without `cpuWaits`.
     private let own: [(ticks: UInt64, total: UInt64)]
+    /// Waits for a CPU by index of the thread.
+    private let cpuWaits: [UInt32: TimeWindow]
 
-    init(_ trace: TraceFile, origin: Ticks) {
+    /// - Parameter cpuWaits: when the threads could have gone on and had no CPU; none: all of their time counts
+    init(_ trace: TraceFile, origin: Ticks, cpuWaits: [UInt32: TimeWindow] = [:]) {
         scale = trace.timeScale
         self.origin = origin
+        self.cpuWaits = cpuWaits
         let records = trace.metadata.start
-        var usages =
-            records.phases.lazy.filter { $0.monotonic == nil }.map { $0.usage } + records.loads.map { $0.mapped }
-            + records.loads.compactMap { $0.end }
+        var usages: [(usage: Usage, thread: UInt32)] = []
+        for phase in records.phases where phase.monotonic == nil { usages.append((phase.usage, phase.thread)) }
+        for load in records.loads {
+            usages.append((load.mapped, load.thread))
+            if let end = load.end { usages.append((end, load.thread)) }
+        }
         for initializer in records.initializers {
-            usages.append(initializer.begin)
-            if let end = initializer.end { usages.append(end.usage) }
+            usages.append((initializer.begin, initializer.thread))
+            if let end = initializer.end { usages.append((end.usage, initializer.thread)) }
         }
-        var total: UInt64 = 0
-        own = usages.sorted { ($0.ticks.raw, $0.ownTicks) < ($1.ticks.raw, $1.ownTicks) }.map {
-            total = max(total, $0.ownTicks) // another thread may have noted an older one later
-            return ($0.ticks.raw, total)
+        var total: UInt64 = 0, net: UInt64 = 0, last: UInt64 = 0
+        own = usages.sorted { ($0.usage.ticks.raw, $0.usage.ownTicks) < ($1.usage.ticks.raw, $1.usage.ownTicks) }.map { usage, thread in
+            let work = usage.ownTicks > total ? usage.ownTicks - total : 0 // another thread may have noted an older one later
+            total = max(total, usage.ownTicks)
+            net += work
+            if work > 0, let waits = cpuWaits[thread], last < usage.ticks.raw {
+                net -= Self.inside(work, waits.intersection(last..<usage.ticks.raw).moments.map { $0.upperBound - $0.lowerBound })
+            }
+            last = usage.ticks.raw
+            return (usage.ticks.raw, net)
         }
+    }
+
+    /// How much of the agent's work between two notes it had no CPU for. Where in that time it worked was not noted, but a thread that loses
+    /// the CPU loses it in one of the two, the agent's work or the program's: what is longer than the agent's work was the program's.
+    private static func inside(_ work: UInt64, _ waits: [UInt64]) -> UInt64 {
+        waits.sorted(by: >).reduce(0) { $0 + $1 <= work ? $0 + $1 : $0 }
     }
 
     /// Since the origin; 0 before it.
@@ -38,10 +58,14 @@ struct StartupClock {
         return min(share, to > from ? to.raw - from.raw : 0)
     }
 
-    /// From `from` to `to` without the agent's own work.
-    func net(_ from: Ticks, _ to: Ticks) -> Nanoseconds { scale.nanoseconds(netTicks(from, to)) }
+    /// From `from` to `to` without the agent's own work, and without what the thread waited for a CPU.
+    func net(_ from: Ticks, _ to: Ticks, on thread: UInt32) -> Nanoseconds { scale.nanoseconds(netTicks(from, to, on: thread)) }
 
-    func netTicks(_ from: Ticks, _ to: Ticks) -> UInt64 { to > from ? to.raw - from.raw - agentTicks(from, to) : 0 }
+    func netTicks(_ from: Ticks, _ to: Ticks, on thread: UInt32) -> UInt64 {
+        guard to > from else { return 0 }
+        let left = to.raw - from.raw - agentTicks(from, to)
+        return left - min(cpuWaits[thread]?.length(from: from.raw, to: to.raw) ?? 0, left)
+    }
 
     private func total(at ticks: Ticks) -> UInt64 {
         let next = bisect(own.count) { own[$0].ticks <= ticks.raw }

@@ -52,7 +52,7 @@ package struct StartupItem: Sendable {
         for span in context.calls.spans {
             guard let registration = functions[span.function].flatMap({ Registration($0.rawName) }) else { continue }
             let isOver = span.end.map { $0 <= context.end } ?? false
-            let end = min(span.end ?? context.end, context.end), total = clock.net(span.begin, end)
+            let end = min(span.end ?? context.end, context.end), total = clock.net(span.begin, end, on: span.thread)
             let stageBegin = begins[registration.stage, default: span.begin]
             begins[registration.stage] = stageBegin
             var thread = threads[span.thread] ?? Thread(free: stageBegin)

@@ -116,7 +116,7 @@ package struct LibraryLoad: Sendable {
             let ranges = own.map { $0.begin.ticks.raw..<max(min($0.end?.usage.ticks ?? context.end, context.end).raw, $0.begin.ticks.raw) }
             let whole = begin.raw..<max(begin.raw, context.end.raw)
             let constructors = TimeWindow(ranges.map { $0.clamped(to: whole) }).moments.reduce(UInt64(0)) {
-                $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound))
+                $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound), on: load.thread)
             }
             let end = context.end(of: load)
             let calls = context.calls.calls(on: load.thread, from: begin, to: min(end, context.end))
@@ -126,7 +126,7 @@ package struct LibraryLoad: Sendable {
                     context.moduleName($0)
                 },
                 caller: load.callerModule.map { context.moduleName($0) }, constructor: load.initializer.flatMap { named[$0] },
-                tid: context.tid(load.thread), start: clock.since(begin), total: clock.net(begin, min(end, context.end)),
+                tid: context.tid(load.thread), start: clock.since(begin), total: clock.net(begin, min(end, context.end), on: load.thread),
                 recording: context.recording(calls),
                 isEndKnown: load.end != nil,
                 constructors: clock.scale.nanoseconds(constructors), isOver: end <= context.end)

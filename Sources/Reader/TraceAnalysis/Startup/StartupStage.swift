@@ -17,7 +17,7 @@ package struct StartupStage: Sendable, Equatable {
     package var kind: Kind
     package var name: String
     package var start: Nanoseconds
-    /// Without the agent's own work.
+    /// Without the agent's own work, and without waits for a CPU that the timeline was given.
     package var duration: Nanoseconds
     /// The agent's own work in it.
     package var tracerTime: Nanoseconds
@@ -33,6 +33,7 @@ package struct StartupStage: Sendable, Equatable {
     ) -> [StartupStage] {
         let records = context.trace.metadata.start, clock = context.clock, end = context.end
         guard let agent = records.phase(.agent) else { return [] }
+        let thread = main?.thread ?? agent.thread
         var cuts: [(kind: Kind, name: String, begin: Ticks, isExact: Bool)] = []
         let loader = records.phase(.loader).flatMap { $0.usage.ticks >= clock.origin && $0.usage.ticks <= agent.usage.ticks ? $0 : nil }
         let isExact = first.error.count == 0
@@ -77,7 +78,7 @@ package struct StartupStage: Sendable, Equatable {
             let nextIsExact = index + 1 < cuts.count ? cuts[index + 1].isExact : true
             stages.append(
                 StartupStage(
-                    kind: cut.kind, name: cut.name, start: clock.since(cut.begin), duration: clock.net(cut.begin, next),
+                    kind: cut.kind, name: cut.name, start: clock.since(cut.begin), duration: clock.net(cut.begin, next, on: thread),
                     tracerTime: clock.scale.nanoseconds(clock.agentTicks(cut.begin, next)), isExact: cut.isExact && nextIsExact,
                     isCut: isCut))
         }

@@ -15,11 +15,17 @@ package struct StartupTimeline: Sendable {
         package var earlier: EarlierProgram?
         /// As a shell reports it, from whoever has waited for the process; a trace does not know it.
         package var exitStatus: Int32?
-        package init(readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, exitStatus: Int32? = nil) {
+        /// When threads could have gone on and had no CPU, by their index: these times are in no duration but `total`.
+        package var cpuWaits: [UInt32: TimeWindow]
+        package init(
+            readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, exitStatus: Int32? = nil,
+            cpuWaits: [UInt32: TimeWindow] = [:]
+        ) {
             self.readySymbol = readySymbol
             self.loader = loader
             self.earlier = earlier
             self.exitStatus = exitStatus
+            self.cpuWaits = cpuWaits
         }
     }
 
@@ -54,6 +60,8 @@ package struct StartupTimeline: Sendable {
     package internal(set) var stages: [StartupStage]
     /// In the order of time; none where the kernel did not report them.
     package internal(set) var mainWaits: [MainWait] = []
+    /// When the main thread could have gone on and had no CPU, where that is in no duration.
+    package let mainCPUWaits: TimeWindow
     package let outcome: Outcome
     /// Other moments that might have been taken for ready, in the order of time.
     package let otherMoments: [(moment: ReadyMoment, at: Nanoseconds)]
@@ -63,11 +71,13 @@ package struct StartupTimeline: Sendable {
     package let total: Nanoseconds
     /// The agent's own work in it.
     package let tracerTime: Nanoseconds
-    /// The program's own: `total` without the agent's work, with `recordingTime`. The stages add up to it.
-    package var programTime: Nanoseconds { total.without(tracerTime) }
+    /// The program's own: `total` without the agent's work, with `recordingTime`; and without the main thread's waits for a CPU where they
+    /// are in no duration. The stages add up to it.
+    package let programTime: Nanoseconds
     /// The agent's start, from the beginning of the timeline; nil: the trace does not say when it was, or it was not within.
     package let agentStart: Range<UInt64>?
     private let clock: StartupClock
+    private let mainThread: UInt32
     /// Calls that the main thread made until then, and about what recording them took: it is in the stages and in what they are
     /// made of. A wait for a certain moment takes as long without it, so that nothing is subtracted from what was measured.
     package let recordedCalls: UInt64
@@ -107,11 +117,13 @@ package struct StartupTimeline: Sendable {
         let taken = ready.candidates.first
         let end = max(taken?.ticks ?? records.phase(.exit)?.usage.ticks ?? traceEnd, agent.usage.ticks)
         let first = Self.first(trace, before: agent, after: options.earlier)
-        let clock = StartupClock(trace, origin: trace.ticks(of: first))
+        let clock = StartupClock(trace, origin: trace.ticks(of: first), cpuWaits: options.cpuWaits)
         let names = CodeNames(trace.metadata, symbolizer)
         let main = records.phase(.main).flatMap { $0.usage.ticks <= end ? $0 : nil }
         let calls = StartupCalls(trace, until: end, main: main.map { ($0.usage.ticks, $0.thread) })
 
+        mainThread = main?.thread ?? agent.thread
+        mainCPUWaits = options.cpuWaits[mainThread] ?? TimeWindow([])
         program = trace.program
         earlierProgram = first.kind == .exec ? options.earlier?.name : nil
         commandLine = trace.commandLine
@@ -123,6 +135,7 @@ package struct StartupTimeline: Sendable {
             ?? Nanoseconds(UInt64(clamping: Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(first)))
         total = clock.since(end)
         tracerTime = clock.scale.nanoseconds(clock.agentTicks(clock.origin, end))
+        programTime = total.without(tracerTime).without(clock.scale.nanoseconds(mainCPUWaits.length(from: clock.origin.raw, to: end.raw)))
         self.clock = clock
         agentStart = trace.agentStart.flatMap { start in
             let from = clock.since(Ticks(start.lowerBound)).count, to = clock.since(Ticks(start.upperBound)).count
@@ -147,7 +160,7 @@ package struct StartupTimeline: Sendable {
             audit: options.loader, earlier: earlierProgram)
         otherMoments = ready.candidates.dropFirst().filter { !$0.isSame(as: taken) }.map { ($0, clock.since($0.ticks)) }
             .sorted { $0.1 < $1.1 }
-        items = StartupItem.all(context, mainThread: main?.thread ?? agent.thread)
+        items = StartupItem.all(context, mainThread: mainThread)
         marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
@@ -156,9 +169,9 @@ package struct StartupTimeline: Sendable {
         lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
     }
 
-    /// Returns how long the program had been at work at this moment since the beginning, without the agent's own work.
+    /// Returns how long the program had been at work at this moment since the beginning: `programTime` until then.
     package func programTime(at moment: Nanoseconds) -> Nanoseconds {
-        clock.net(clock.origin, Ticks(clock.origin.raw &+ clock.scale.ticks(moment)))
+        clock.net(clock.origin, Ticks(clock.origin.raw &+ clock.scale.ticks(moment)), on: mainThread)
     }
 
     /// Returns the phase in which the timeline begins: exec as `tracer` saw it, else the earliest that is known.

@@ -38,21 +38,30 @@ struct StartStages {
 
 extension StartupTimeline {
     /// Says of each stage what the main thread did in it, where the kernel reported it.
-    package mutating func addStates(_ trace: TraceFile) {
+    /// - Parameter known: the waits until ready, if somebody has looked for them
+    package mutating func addStates(_ trace: TraceFile, _ known: WaitSearch? = nil) {
         guard trace.noSwitches == nil else { return }
         let bounds = StartStages(self, trace).all
         guard let first = bounds.first, stages.count <= bounds.count else { return }
         let all = first.ticks.lowerBound..<max(first.ticks.lowerBound + 1, bounds[stages.count - 1].ticks.upperBound)
-        let search = WaitSearch(trace.narrowed(to: TimeWindow([all])))
+        let search = known ?? WaitSearch(trace.narrowed(to: TimeWindow([all])))
         guard let main = search.threads.firstIndex(where: { $0.tid == trace.header.pid }) else { return }
         let waits = search.waits[search.waitsOfThread[main]].filter { !search.isOfAgent($0) }
-        mainWaits = waits.map { MainWait(begin: $0.begin, length: $0.duration, kind: $0.kind.rawValue) }
+        // Waits for a CPU that are in no duration are no waits here, either.
+        let cpuWaits = mainCPUWaits, areCPUWaitsOut = !cpuWaits.isEmpty
+        let others = areCPUWaitsOut ? waits.filter { $0.kind != .processor } : Array(waits)
+        mainWaits = others.map {
+            MainWait(
+                begin: $0.begin, length: $0.duration - min(cpuWaits.length(from: $0.begin, to: $0.end), $0.duration), kind: $0.kind.rawValue
+            )
+        }
         for index in stages.indices {
             let stage = bounds[index].ticks
             var times: [WaitKind: UInt64] = [:]
-            for wait in waits where wait.end > stage.lowerBound && wait.begin < stage.upperBound {
-                let inside = min(wait.end, stage.upperBound) - max(wait.begin, stage.lowerBound)
-                times[wait.kind, default: 0] += min(inside, wait.duration)
+            for wait in others where wait.end > stage.lowerBound && wait.begin < stage.upperBound {
+                let begin = max(wait.begin, stage.lowerBound), end = min(wait.end, stage.upperBound)
+                let inside = min(end - begin, wait.duration)
+                times[wait.kind, default: 0] += inside - min(cpuWaits.length(from: begin, to: end), inside)
             }
             stages[index].states = StageStates(
                 stage: stages[index].duration,
