@@ -64,6 +64,51 @@ import Testing
         #expect(stolenAlways.reason(calibration: 2 * ms, stolen: 400 * ms, elapsed: second) == "the hypervisor took 400.000 ms")
     }
 
+    @Test func waitingForACPUIsADisturbanceWhereItCannotBeTakenOut() {
+        let ms: UInt64 = 1_000_000
+        #expect(MachineWatch.reason(hiddenWait: 0, length: 10 * ms) == nil)
+        #expect(MachineWatch.reason(hiddenWait: ms / 20, length: ms / 10) == nil) // a thread that is woken waits a little
+        #expect(
+            MachineWatch.reason(hiddenWait: 4 * ms, length: 40 * ms)
+                == "it waited 4.000 ms for a CPU, and the kernel does not report when")
+    }
+
+    @Test func aLaunchLastsUntilItHappenedNotUntilTheToolHeardOfIt() {
+        func moment(late: UInt64, ran: UInt64 = 3, waited: UInt64 = 20) -> LaunchMoment {
+            LaunchMoment(exec: 1000, at: 1100, late: late, cpu: 4, firstThread: .init(ran: ran, waited: waited))
+        }
+        #expect(moment(late: 0).wall == 100 && moment(late: 0).net == 80)
+        #expect(moment(late: 60).at == 1040 && moment(late: 60).net == 20)
+        // The tool had waited before that, too: the program ran for that long, and waited for a CPU.
+        #expect(moment(late: 95).at == 1023 && moment(late: 95).net == 3)
+        #expect(moment(late: 500, ran: 200).net == 80) // figures that cannot be
+        let unknown = LaunchMoment(exec: 1000, at: 1100, late: 40, cpu: 4, firstThread: nil)
+        #expect(unknown.net == 60 && unknown.cpuWait == nil)
+        #expect(LaunchMoment(exec: 1000, at: 900, cpu: 0, firstThread: nil).wall == 0)
+    }
+
+    @Test func figuresThatCannotBothBeTrueAreSaid() {
+        var result = LaunchResult()
+        result.profiles = ProfileMaker.profiles(15)
+        let total = Sample(result.profiles.map { Double($0.total) }).median
+        result.untracedTotals = (0..<5).map { total * (0.98 + Double($0) / 100) }
+        #expect(result.contradictions == [])
+        result.untracedTotals = result.untracedTotals.map { $0 / 2 }
+        #expect(result.contradictions.count == 1 && result.contradictions[0].contains("without the agent"), "\(result.contradictions)")
+        result.untracedTotals = result.untracedTotals.map { $0 * 4 }
+        #expect(result.contradictions.count == 1)
+        result.disturbedKept = 1
+        #expect(result.contradictions == [])
+        // A stage longer than the launch that it is in.
+        result.untracedTotals = []
+        result.profiles = result.profiles.map { profile in
+            var profile = profile
+            profile.tree.total /= 4
+            return profile
+        }
+        #expect(result.contradictions.contains { $0.contains("its stage") })
+    }
+
     @Test func launchesThatWereMadeAgainMakeTimesWildToo() {
         var result = LaunchResult()
         result.allTotals = [5, 1000, 1000, 5, 5, 1000, 1000, 5].map { $0 * 1e6 } // the long ones do not count

@@ -23,17 +23,30 @@ struct launch_options {
     void *context;
 };
 
+/// A time that the kernel does not tell (it has no CONFIG_SCHED_INFO).
+#define LAUNCH_UNKNOWN UINT64_MAX
+
+/// How long a thread ran, and how long it could have run and had no CPU, nanoseconds; both LAUNCH_UNKNOWN or none.
+struct launch_account {
+    uint64_t ran_ns, delay_ns;
+};
+
 struct launch_child {
-    pid_t pid;        // also the id of a new process group
-    int listener;     // receives its reports, -1 without `watched`
-    uint64_t exec_ns; // CLOCK_MONOTONIC immediately before execve
+    pid_t pid;              // also the id of a new process group
+    int listener;           // receives its reports, -1 without `watched`
+    int end;                // readable when the process has ended (pidfd_open(2)); -1 before Linux 5.3
+    uint64_t exec_ns;       // CLOCK_MONOTONIC immediately before execve
+    uint64_t cpu_ns;        // CPU time that the process had used by then
+    struct launch_account at_exec;
+    uint64_t tool_delay_ns; // launch_own_delay of the thread that called launch_spawn, before that
 };
 
 /// Starts a process that outlives the tool, however that ends: it kills what launch_spawn has started and nobody has waited for, and
 /// removes the folder with all that is in it. One that was started before ends. 0 or errno.
 int launch_guard(const char *folder);
 
-/// Starts a program in a process group of its own. 0, or errno of what failed; then no child is left.
+/// Starts a program in a process group of its own. 0, or errno of what failed; then no child is left. As by vfork: the program does not
+/// take longer to start because the tool is large.
 /// The watch is a seccomp filter with user notification (seccomp_unotify(2)): no ptrace, so that debuggers may be
 /// launched too, and no cost for any other call. Without CAP_SYS_ADMIN the child gets no_new_privs.
 int launch_spawn(const char *path, char *const arguments[], char *const environment[], const struct launch_options *options,
@@ -63,6 +76,15 @@ int launch_wait(const struct launch_child *child, int limit_ms, int *status, str
 /// Ends what is left of the group: SIGTERM, and SIGKILL for who has not gone after `patience_ms`. As launch_wait.
 int launch_end(const struct launch_child *child, int patience_ms, int *status, struct rusage *usage);
 
+/// CPU time that the process has used since execve, all of its threads, nanoseconds. Until it has been waited for.
+uint64_t launch_cpu_time(const struct launch_child *child);
+
+/// The first thread's since execve. Until it has been waited for.
+struct launch_account launch_account_since_exec(const struct launch_child *child);
+
+/// How long the calling thread could have run and had no CPU, since it began, nanoseconds; LAUNCH_UNKNOWN.
+uint64_t launch_own_delay(void);
+
 /// Has the process, which has not called execve yet, stop when it has. 0 or errno.
 int launch_stop_at_exec(pid_t pid);
 
@@ -70,5 +92,5 @@ int launch_stop_at_exec(pid_t pid);
 /// pages, and lets the process go on. 0, or errno of what failed; it goes on in any case.
 int launch_forget_touched(pid_t pid);
 
-/// Nanoseconds for a fixed amount of arithmetic: the same on an undisturbed machine.
+/// CPU time for a fixed amount of arithmetic, nanoseconds: the same on a machine that is as fast, however many others use it.
 uint64_t launch_calibration_ns(void);

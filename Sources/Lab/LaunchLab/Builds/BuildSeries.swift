@@ -74,14 +74,14 @@ package struct BuildSeries {
             let launch = try runner.launch(subjects[index], endPoint, question, files)
             switch question {
             case .nothing:
-                if watch.launchEnded() != nil {
+                if watch.launchEnded(hiddenWait: launch.hiddenWait, length: launch.length) != nil {
                     if result.disturbed < plan.runs {
                         result.disturbed += 1
                         continue
                     }
                     result.disturbedKept += 1
                 }
-                result.add(.timeToReady, .all, isCold: isCold, Double(launch.total))
+                result.add(.timeToReady, .all, isCold: isCold, Double(launch.length))
                 if isCold {
                     result.drop = launch.drop
                     if result.knowsMemory {

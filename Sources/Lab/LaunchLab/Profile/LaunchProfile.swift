@@ -19,6 +19,10 @@ package struct LaunchProfile: Sendable {
     package var items: [CallNode] = []
     /// Time that the agent itself took; not part of the stages.
     package var tracerTime: NanosecondCount
+    /// How long the main thread could have gone on and had no CPU, or waited for threads that had none; not part of the stages.
+    package var cpuWait: NanosecondCount = 0
+    /// How long it had no CPU besides, at moments that are not known: that is in some of the stages. nil: nobody knows how long.
+    package var hiddenWait: UInt64? = 0
     /// Until ready; nil: they were not watched, or the kernel did not report them.
     package var diskFaults: [DiskFault]?
     /// Share of the cost of recording a call that lies in the call's own length, as the agent measured it; the default, for

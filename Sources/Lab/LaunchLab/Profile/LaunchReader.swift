@@ -4,9 +4,11 @@ import Symbols
 import TraceAnalysis
 
 enum LaunchReader {
-    static func timeline(_ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?) throws(LaunchProblem) -> StartupTimeline {
+    static func timeline(_ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, cpuWaits: [UInt32: TimeWindow] = [:])
+        throws(LaunchProblem) -> StartupTimeline
+    {
         do {
-            return try StartupTimeline(trace, symbolizer: symbolizer, options: .init(readySymbol: readySymbol))
+            return try StartupTimeline(trace, symbolizer: symbolizer, options: .init(readySymbol: readySymbol, cpuWaits: cpuWaits))
         } catch {
             throw LaunchProblem(error.description)
         }
@@ -24,12 +26,15 @@ enum LaunchReader {
         }
     }
 
-    /// - Parameter exit: nanoseconds from exec to the end of the program, when that is what is measured.
+    /// - Parameters:
+    ///   - end: as it was seen from outside
+    ///   - isToExit: what is measured ends with the program
     static func profile(
-        _ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, exit: UInt64?, isCold: Bool = false
+        _ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, end: LaunchMoment, isToExit: Bool, isCold: Bool = false
     ) throws(LaunchProblem) -> LaunchProfile {
-        var timeline = try timeline(trace, symbolizer, readySymbol: readySymbol)
-        timeline.addStates(trace)
+        let cpuWaits = CPUWaits(trace, waited: end.cpuWait.map { Nanoseconds($0) }, until: end.at)
+        var timeline = try timeline(trace, symbolizer, readySymbol: readySymbol, cpuWaits: cpuWaits.ofThread)
+        timeline.addStates(trace, cpuWaits.search)
         let seesLoader = timeline.stages.contains { $0.kind == .exec }
         var stages = timeline.stages.map { stage in
             // Other stages need no waits here: those in constructors are in the constructors' times, those in main in its calls.
@@ -58,9 +63,11 @@ enum LaunchReader {
             stages[index].children += LaunchCalls.untilReady(trace, timeline, symbolizer).map(node)
         }
         let ready = stages.reduce(0) { $0 + $1.total }
-        if let exit {
-            let rest = max(NanosecondCount(exit) - ready - NanosecondCount(timeline.tracerTime.count), 0)
-            stages.append(CallNode(.init(.stage, module: "", name: "ready → exit"), count: 1, total: rest))
+        let last = isToExit ? trace.ticks(monotonic: end.at).raw : timeline.origin.raw &+ trace.timeScale.ticks(timeline.total)
+        let cpuWait = trace.timeScale.nanoseconds(timeline.mainCPUWaits.length(from: timeline.origin.raw, to: last))
+        if isToExit {
+            let rest = NanosecondCount(end.wall) - ready - NanosecondCount(timeline.tracerTime.count) - NanosecondCount(cpuWait.count)
+            stages.append(CallNode(.init(.stage, module: "", name: "ready → exit"), count: 1, total: max(rest, 0)))
         }
         var reason = "end of the program"
         if case .ready(let moment) = timeline.outcome { reason = moment.text }
@@ -69,6 +76,8 @@ enum LaunchReader {
             readyReason: reason, libraries: timeline.libraries.map { .init(name: $0.name, relocations: Int($0.relocations)) },
             minorFaults: Int(timeline.minorFaults), majorFaults: Int(timeline.majorFaults),
             tracerTime: NanosecondCount(timeline.tracerTime.count))
+        profile.cpuWait = NanosecondCount(cpuWait.count)
+        profile.hiddenWait = trace.noSwitches == nil || end.cpuWait != nil ? cpuWaits.hidden.count : nil
         profile.items = timeline.items.map { item in
             var node = CallNode(
                 .init(.item, module: item.registration.stageText, name: item.registration.name), count: 1,
@@ -80,8 +89,8 @@ enum LaunchReader {
         if isCold, trace.noSwitches == nil {
             profile.diskFaults = KernelRecords(trace).programFaults.filter(\.isMajor).compactMap { fault in
                 let since = trace.timeScale.nanoseconds(from: timeline.origin, to: fault.moment)
-                if exit == nil, since > timeline.total { return nil } // the fault happened while the program was being ended
-                let index = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since),
+                if !isToExit, since > timeline.total { return nil } // the fault happened while the program was being ended
+                let index = isToExit && since > timeline.total ? stages.count - 1 : stage(at: since),
                     page = UInt64(max(trace.header.page_bytes, 1))
                 return index.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset / page * page) }
             }

@@ -29,6 +29,13 @@ extension LaunchOutput: Record {
         Member("machine_noise", \.watch.noise)
         Member("stolen_ns", "by the hypervisor", \.watch.allStolen)
         Member("involuntary_switches") { Sample($0.result.involuntarySwitches.map(Double.init)).median }
+        Member("cpu_ns", "CPU time of a launch, all threads; of those without the agent, if there are some; null: not known") {
+            $0.result.cpuTime.map(nanoseconds)
+        }
+        Member("cpu_wait_ns", "how long a launch waited for a CPU, which is in no other time here; null: not known") {
+            $0.result.cpuWait.map(nanoseconds)
+        }
+        Member("contradictions", "figures here that cannot both be true", \.result.contradictions)
         Member("stages", "the first is the whole launch", \.summary.stages)
         Member("untraced") { Untraced(result: $0.result) }
         Member("libraries", \.summary.libraries)

@@ -8,9 +8,13 @@ import TraceAnalysis
 
 /// Results of one launch.
 struct MeasuredLaunch {
-    /// From exec to the end point, seen from outside, nanoseconds.
-    var total: UInt64
+    /// The end point, seen from outside.
+    var moment: LaunchMoment
+    /// Waiting for a CPU that could not be taken out of the launch's times, nanoseconds; nil: the kernel does not say how long it was.
+    var hiddenWait: UInt64?
     var profile: LaunchProfile?
+    /// Nanoseconds, without waiting for a CPU.
+    var length: UInt64 { profile.map { UInt64(max($0.total, 0)) } ?? moment.net }
     var usage: LaunchedProcess.Usage
     var drop: ColdFiles.Drop?
     var faultComplaint: String?
@@ -60,10 +64,10 @@ struct LaunchRunner {
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
         var touched: Result<UInt64, TouchedText.Problem>?
         let waiting = process.wait(
-            for: calls, until: deadline, done: endPoint == .insideOnly ? isReady(subject, process.pid) : { nil },
+            for: calls, until: deadline, done: endPoint == .insideOnly ? isReady(subject, process.pid) : nil,
             reached: { _ in if question == .touchedText { touched = TouchedText.byteCount(of: process) } })
         let usage: LaunchedProcess.Usage?
-        var moment: UInt64
+        let moment: LaunchMoment
         switch waiting {
         case .reached(let at):
             moment = at
@@ -71,35 +75,37 @@ struct LaunchRunner {
             usage = ends ? process.waitForEnd(milliseconds: 10_000) ?? process.end() : process.end()
             if ends, let usage, usage.status != 0 { throw failed(subject, usage.status) }
         case .ended(let status):
+            let end = process.moment(clockTime())
             usage = process.waitForEnd(milliseconds: 1000)
             if status != 0 { throw failed(subject, status) }
             // It may have been ready, and have ended before anybody asked its trace again.
-            guard endPoint == .insideOnly, let at = isReady(subject, process.pid)() else {
+            guard endPoint == .insideOnly, isReady(subject, process.pid)() != nil else {
                 throw LaunchProblem(
                     "\(subject.command.text) ended before it was ready (\(endPoint.rawValue)) as in the first launch: its launches differ; use --to-exit to measure to its end"
                 )
             }
-            moment = at
+            moment = end
         case .timedOut:
             _ = process.end()
             throw notReady(subject)
         }
         guard let usage else { throw LaunchProblem("\(subject.command.text) cannot be killed: process \(process.pid) is still running") }
         try shell(plan.teardown, "--teardown")
-        if moment < process.execTime { moment = process.execTime }
         var profile: LaunchProfile?
         var complaint: String?
         if isTraced {
             let trace = try trace(of: process, subject)
             complaint = plan.cold == .no ? nil : trace.noSwitches.map { "no page-in map: \($0)" }
             profile = try LaunchReader.profile(
-                trace, symbolizer, readySymbol: plan.readySymbol,
-                exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil, isCold: plan.cold != .no)
+                trace, symbolizer, readySymbol: plan.readySymbol, end: moment,
+                isToExit: plan.controls.runsToExit || endPoint == .exit, isCold: plan.cold != .no)
             subject.removeTraces()
         }
         return MeasuredLaunch(
-            total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint,
-            textFaults: question == .textFaults ? try textFaults(of: process, until: moment) : [], touched: touched)
+            moment: moment, hiddenWait: profile.map { $0.hiddenWait } ?? moment.cpuWait.map { _ in moment.othersWait }, profile: profile,
+            usage: usage,
+            drop: drop, faultComplaint: complaint,
+            textFaults: question == .textFaults ? try textFaults(of: process, until: moment.at) : [], touched: touched)
     }
 
     private func textFaults(of process: LaunchedProcess, until moment: UInt64) throws -> [TextFault] {

@@ -76,7 +76,7 @@ package struct LaunchSeries {
         while true {
             watch.launchBegins()
             let launch = try runner.launch(subjects[index], result.endPoint, question, files)
-            let disturbance = watch.launchEnded()
+            let disturbance = watch.launchEnded(hiddenWait: launch.hiddenWait, length: launch.length)
             if let profile = launch.profile { result.allTotals.append(Double(profile.total)) }
             if let reason = disturbance {
                 if result.disturbed.count < plan.runs {
@@ -85,13 +85,13 @@ package struct LaunchSeries {
                 }
                 result.disturbedKept += 1
             }
-            result.involuntarySwitches.append(launch.usage.involuntarySwitches)
+            result.add(launch)
             if let drop = launch.drop { result.drops.append(drop) }
             result.faultComplaint = launch.faultComplaint ?? result.faultComplaint
             if let profile = launch.profile {
                 result.profiles.append(profile)
             } else {
-                result.untracedTotals.append(Double(launch.total))
+                result.untracedTotals.append(Double(launch.length))
             }
             return
         }

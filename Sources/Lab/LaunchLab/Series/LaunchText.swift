@@ -30,6 +30,7 @@ package struct LaunchText {
         lines += TextTable(summary.stages, columns).lines(style)
         lines.append("")
         lines += overhead(result)
+        lines += result.contradictions.map { "error: \($0)" }
         lines.append(
             "\(grouped(UInt64(summary.libraries.count))) libraries, \(grouped(UInt64(max(summary.relocations, 0)))) relocations, page faults \(grouped(UInt64(max(summary.minorFaults, 0)))) minor, \(grouped(UInt64(max(summary.majorFaults, 0)))) from disk"
         )
@@ -66,7 +67,9 @@ package struct LaunchText {
         text += ", \(Int(switches)) involuntary context switches per launch"
         if disturbed > 0 { text += ", \(disturbed) disturbed and repeated" }
         if kept > 0 { text += ", \(kept) disturbed and counted (machine too noisy)" }
+        let cpu = results.map { $0.cpuTime.map(timeText) ?? "not known" }, waits = results.map { $0.cpuWait.map(timeText) ?? "not known" }
         return text
+            + "\nCPU time \(cpu.joined(separator: " and ")), waiting for a CPU \(waits.joined(separator: " and ")) per launch (not counted)"
     }
 
     private func overhead(_ result: LaunchResult) -> [String] {

@@ -1,12 +1,12 @@
 // One process of the lab: started alone in its group, watched for the call that means "ready", ended, and accounted for.
 import CLaunch
+import Foundation
 import Glibc
 import Recorder
 
 struct LaunchedProcess {
     enum Waiting: Equatable {
-        /// CLOCK_MONOTONIC, nanoseconds.
-        case reached(at: UInt64)
+        case reached(LaunchMoment)
         /// It ended before.
         case ended(status: Int32)
         case timedOut
@@ -86,37 +86,53 @@ struct LaunchedProcess {
     /// files that they open are reported.
     /// - Parameters:
     ///   - deadline: later by the time that the process waits for a CPU: that other programs run says nothing of it
+    ///   - done: nil: nothing but a call ends the wait
     ///   - reached: called with such a call's bit while the thread that makes it waits
     func wait(
-        for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in },
+        for calls: UInt32, until deadline: UInt64, done: (() -> UInt64?)? = nil, opened: (String) -> Void = { _ in },
         reached: (UInt32) -> Void = { _ in }
     ) -> Waiting {
         var report = launch_report()
         var listener = child.listener, limit = deadline
+        // How long this thread had waited for a CPU when no report was pending last.
+        var idle = child.tool_delay_ns
         while true {
-            if let moment = done() { return .reached(at: moment) }
+            if let at = done?() { return .reached(moment(at)) }
             let now = clockTime()
             if now >= limit {
-                limit = deadline + cpuWait
+                limit = deadline + (account?.waited ?? 0)
                 if now >= limit { return .timedOut }
             }
-            var end = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
-            // Without reports nobody wakes us when it ends: look once a millisecond.
-            if listener >= 0, poll(&end, 1, 1) > 0, end.revents & Int16(POLLIN) != 0 {
+            var ends = (
+                pollfd(fd: listener, events: Int16(POLLIN), revents: 0), pollfd(fd: child.end, events: Int16(POLLIN), revents: 0)
+            )
+            // Nothing may tell that it has ended, or that it is ready: then look once a millisecond.
+            let patience = child.end < 0 || done != nil ? 1 : Int32(min((limit - now) / 1_000_000 + 1, 1_000_000))
+            withUnsafeMutablePointer(to: &ends) { pointer in
+                pointer.withMemoryRebound(to: pollfd.self, capacity: 2) {
+                    if poll($0, 2, 0) == 0 {
+                        idle = launch_own_delay()
+                        poll($0, 2, patience)
+                    }
+                }
+            }
+            if ends.0.revents & Int16(POLLIN) != 0 {
                 let taken = withUnsafePointer(to: child) { launch_take_report($0, &report) }
                 if taken == -1 { listener = -1 }
                 guard taken == 1 else { continue }
                 let isEnd = report.is_own != 0 && UInt32(report.call) & calls != 0
-                if isEnd { reached(UInt32(report.call)) }
+                var end: LaunchMoment?
+                if isEnd {
+                    end = moment(report.time_ns, idle: idle)
+                    reached(UInt32(report.call))
+                }
                 let isLeft = withUnsafePointer(to: child) { launch_answer($0, &report) } == 1
-                if isEnd, isLeft { return .reached(at: report.time_ns) }
+                if let end, isLeft { return .reached(end) }
                 if isLeft, UInt32(report.call) == UInt32(LAUNCH_FILES) {
                     opened(withUnsafeBytes(of: &report.path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
                 }
                 continue
-            } else if listener < 0 {
-                usleep(500)
-            } else if end.revents != 0 {
+            } else if ends.0.revents != 0 {
                 listener = -1 // everybody who could report has gone
             }
             var info = siginfo_t()
@@ -127,11 +143,34 @@ struct LaunchedProcess {
         }
     }
 
-    /// How long its first thread could have run and did not, nanoseconds: the second field of schedstat (Linux,
-    /// Documentation/scheduler/sched-stats.rst). 0 where the kernel does not say.
-    private var cpuWait: UInt64 {
-        let fields = ProcessStatus.readAll("/proc/\(pid)/schedstat")?.split(separator: UInt8(ascii: " ")) ?? []
-        return fields.count > 1 ? UInt64(String(decoding: fields[1], as: UTF8.self)) ?? 0 : 0
+    /// The launch up to now, as long as nobody has waited for the process.
+    /// - Parameters:
+    ///   - at: when the tool knew of its end, CLOCK_MONOTONIC in nanoseconds
+    ///   - idle: how long this thread had waited for a CPU when nothing had been reported yet; nil: nothing is reported
+    func moment(_ at: UInt64, idle: UInt64? = nil) -> LaunchMoment {
+        var late: UInt64 = 0
+        if let idle, idle != .max {
+            let now = launch_own_delay()
+            if now != .max, now > idle { late = now - idle }
+        }
+        return LaunchMoment(
+            exec: execTime, at: at, late: late, cpu: withUnsafePointer(to: child) { launch_cpu_time($0) }, firstThread: account,
+            othersWait: othersWait)
+    }
+
+    /// nil where the kernel does not say.
+    private var account: LaunchMoment.Account? {
+        let account = withUnsafePointer(to: child) { launch_account_since_exec($0) }
+        return account.delay_ns == .max ? nil : .init(ran: account.ran_ns, waited: account.delay_ns)
+    }
+
+    private var othersWait: UInt64 {
+        let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")) ?? []
+        return tasks.reduce(0) { sum, task in
+            let fields =
+                task == "\(pid)" ? nil : ProcessStatus.readAll("/proc/\(pid)/task/\(task)/schedstat")?.split(separator: UInt8(ascii: " "))
+            return sum &+ (fields.flatMap { $0.count > 1 ? UInt64(String(decoding: $0[1], as: UTF8.self)) : nil } ?? 0)
+        }
     }
 
     /// nil when it did not end in time.
@@ -148,7 +187,8 @@ struct LaunchedProcess {
 
     private mutating func ended(_ status: Int32, _ usage: rusage) -> Usage {
         if child.listener >= 0 { close(child.listener) }
-        child.listener = -1
+        if child.end >= 0 { close(child.end) }
+        (child.listener, child.end) = (-1, -1)
         let signal = status & 0x7f
         return Usage(status: signal == 0 ? status >> 8 & 0xff : 128 + signal, involuntarySwitches: usage.ru_nivcsw)
     }

@@ -87,9 +87,9 @@ extension LaunchRunner {
         let listen = UInt32(LAUNCH_LISTEN)
         var seen: UInt32 = 0
         let first = process.wait(for: listen | UInt32(LAUNCH_OUTPUT), until: deadline, opened: opened, reached: { seen |= $0 })
-        guard case .reached(let at) = first else { return (first, seen) }
-        let patience = min(max((at - process.execTime) * 5, 1_000_000_000), 5_000_000_000)
-        let waiting = process.wait(for: listen, until: min(at + patience, deadline), opened: opened, reached: { seen |= $0 })
+        guard case .reached(let moment) = first else { return (first, seen) }
+        let patience = min(max(moment.wall * 5, 1_000_000_000), 5_000_000_000)
+        let waiting = process.wait(for: listen, until: min(moment.at + patience, deadline), opened: opened, reached: { seen |= $0 })
         return (waiting, seen)
     }
 }
