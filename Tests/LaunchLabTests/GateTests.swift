@@ -134,6 +134,23 @@ import Testing
         #expect(found([40, 0.1, 30, 20, 50]).map(\.rule) == [.newLibrary])
     }
 
+    /// 5 ms of a constructor, which may become 5.5: what is found in wild times says nothing, and what is not found neither.
+    @Test func launchesThatLeaveABrokenBudgetPossibleShowNeither() {
+        func gate(_ profiles: [LaunchProfile]) -> (findings: Int, unclear: [String]) {
+            let gate = Gate(baseline(), calibrationMs: 2)
+            return (gate.findings(profiles).count, gate.unclear(profiles))
+        }
+        func spread(_ factors: [Double]) -> [LaunchProfile] {
+            zip(ProfileMaker.profiles(factors.count), factors).flatMap { profile, factor in changed([profile]) { $0.scaled(by: factor) } }
+        }
+        let steady = gate(ProfileMaker.profiles(15))
+        #expect(steady.findings == 0 && steady.unclear == [], "\(steady)")
+        let wild = gate(spread((0..<15).map { 0.6 + Double($0 % 5) * 0.2 }))
+        #expect(wild.findings == 0 && wild.unclear.contains { $0.hasPrefix("launch takes ") }, "\(wild)")
+        let slower = gate(spread((0..<15).map { _ in 2 }))
+        #expect(slower.findings > 0 && slower.unclear == [], "\(slower)")
+    }
+
     @Test func moreRelocationsFail() {
         #expect(findings(baseline()) { $0.relocations = 150 }.map(\.rule) == [.relocations])
         #expect(findings(baseline()) { $0.relocations = 103 }.isEmpty)

@@ -9,7 +9,7 @@ struct BisectStep: ParsableCommand {
         usage: "git bisect run tracer bisect-step --build COMMAND BASELINE -- PROGRAM [ARGUMENT …]",
         discussion: """
             Keep the baseline outside the repository: inside, it would change with the commits. A commit that does not \
-            build, or whose program does not become ready, is skipped (125).
+            build, whose program does not become ready, or that cannot be judged on a machine as noisy as this is skipped (125).
 
             EXAMPLES
               cp startup.json /tmp/good.json
@@ -42,7 +42,7 @@ struct BisectStep: ParsableCommand {
         do {
             verdict = try BaselineCheck(options, baseline).verdict()
         } catch let failure as CommandFailure {
-            throw CommandFailure(failure.message + ": this commit is skipped", status: 125)
+            throw CommandFailure(failure.message + "; this commit is skipped", status: 125)
         }
         try Output.write(verdict.text(.text))
         if !verdict.findings.isEmpty { throw ExitCode(1) }

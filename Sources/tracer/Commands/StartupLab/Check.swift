@@ -8,7 +8,8 @@ struct Check: ParsableCommand {
         usage: "tracer check [options] BASELINE -- PROGRAM [ARGUMENT …]",
         discussion: """
             Exit status 0: within the budgets. 1: over budget; the causes, and the command that accepts the change, are \
-            printed. 2: it could not be measured, or the baseline is for another program or CPU architecture.
+            printed. 2: it could not be measured, the machine is too noisy to tell, or the baseline is for another program \
+            or CPU architecture.
 
             Counts (libraries, constructors, relocations, page faults) are compared with the baseline directly. A stage \
             fails when its median exceeds its budget and a rank test shows that this is not noise, in two series in a row.
