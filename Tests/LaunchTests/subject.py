@@ -1,6 +1,7 @@
 """Builds the program of Tests/LaunchTests/subject in variants: as it is, and with a regression planted."""
 import os
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, "subject")
@@ -43,18 +44,26 @@ def build(folder, flags=()):
     return os.path.join(folder, "app")
 
 
+PARENT_SLEEPS = 100_000_000  # nanoseconds
+
+
 def parent(folder):
     """The program of subject/parent.c."""
     path = os.path.join(folder, "parent")
-    subprocess.run(["gcc", "-g", "-O1", "-Wall", "-Wextra", "-pthread", "-o", path, os.path.join(SOURCES, "parent.c")], check=True)
+    subprocess.run(["gcc", "-g", "-O1", "-Wall", "-Wextra", "-pthread", f"-DSLEEP={PARENT_SLEEPS}", "-o", path, os.path.join(SOURCES, "parent.c")], check=True)
     return path
 
 
-def planted(folder, kind, microseconds):
+def planted(folder, kind, microseconds, base=()):
     flags, expected = REGRESSIONS[kind]
-    return build(folder, flags(microseconds)), expected
+    return build(folder, [*base, *flags(microseconds)]), expected
 
 
-def with_item(folder, kind, microseconds):
+def with_item(folder, kind, microseconds, base=()):
     flags = [f"-DPOOL_ITEM_MICROSECONDS={microseconds}"] if kind not in REGRESSIONS else REGRESSIONS[kind][0](microseconds)
-    return build(folder, flags), ITEMS[kind]
+    return build(folder, [*base, *flags]), ITEMS[kind]
+
+
+if __name__ == "__main__":  # subject.py FOLDER FILE: with the flags that stand in the file, a line each
+    with open(sys.argv[2], encoding="utf-8") as lines:
+        build(sys.argv[1], [line for line in lines.read().splitlines() if line.startswith("-D")])

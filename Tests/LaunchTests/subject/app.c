@@ -26,6 +26,9 @@ void extra(void);
 #ifndef SETTINGS_MICROSECONDS
 #define SETTINGS_MICROSECONDS 200
 #endif
+#ifndef BASE_MICROSECONDS
+#define BASE_MICROSECONDS 0
+#endif
 #ifndef FILE_READS
 #define FILE_READS 0
 #endif
@@ -77,6 +80,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--never"))
         for (;;) pause();
     if (argc > 3 && !strcmp(argv[1], "--wild")) wait_as_it_pleases(argv[2], atoi(argv[3]));
+    if (BASE_MICROSECONDS) spin(BASE_MICROSECONDS);
     static pthread_once_t table = PTHREAD_ONCE_INIT;
     pthread_once(&table, make_table);
     tracer_run_startup(1);
