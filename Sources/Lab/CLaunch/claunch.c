@@ -278,7 +278,7 @@ static _Noreturn void become(struct start *start) {
     while (read(channel, &byte, 1) < 0 && errno == EINTR); // the parent holds the listener now
     start->child.at_exec = read_account(account);
     start->child.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    start->child.exec_ns = now_ns();
+    start->child.exec_ns = inheritance_stamp_exec(start->environment, start->options->exec_time);
     execve(start->path, start->arguments, start->environment);
 failed:
     start->error = errno;

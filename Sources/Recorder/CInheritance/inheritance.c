@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef CLOSE_RANGE_CLOEXEC
@@ -48,4 +50,26 @@ void inheritance_restore(void) {
         for (end = first; end < DESCRIPTORS && is_inherited(end) == is_inherited(first);) end++;
         if (!is_inherited(first)) close_by_exec(first, end - 1);
     }
+}
+
+static int is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// Over the digits that end there. Returns where they begin.
+static char *write_number(char *start, char *end, uint64_t number) {
+    for (; end > start && is_digit(end[-1]); number /= 10) *--end = (char)('0' + number % 10);
+    return end;
+}
+
+uint64_t inheritance_stamp_exec(char *const environment[], const char *name) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    size_t length = strlen(name);
+    for (char *const *entry = environment; *entry; entry++) {
+        if (strncmp(*entry, name, length) || (*entry)[length] != '=') continue;
+        char *value = *entry + length + 1;
+        char *dash = write_number(value, value + strlen(value), (uint64_t)getpid()) - 1;
+        if (dash > value && *dash == '-') write_number(value, dash, nanoseconds);
+    }
+    return nanoseconds;
 }

@@ -33,34 +33,12 @@ void recorder_take_signals(const sigset_t *waited) {
     sigprocmask(SIG_BLOCK, waited, 0);
 }
 
-static int is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-
-// Over the digits that end there. Returns where they begin.
-static char *write_number(char *start, char *end, uint64_t number) {
-    for (; end > start && is_digit(end[-1]); number /= 10) *--end = (char)('0' + number % 10);
-    return end;
-}
-
 // False at the end.
 static int read_number(int file, int *number) {
     ssize_t got;
     do got = read(file, number, sizeof *number);
     while (got < 0 && errno == EINTR);
     return got == sizeof *number;
-}
-
-// The agent cannot know when its image was started: it is given that time, as late as that can be written (docs/reference/format.md,
-// PHASE). In the place of a value of the right length, since a child of a program with threads must not allocate.
-static void write_exec_time(char *const environment[], const char *name) {
-    size_t length = strlen(name);
-    for (char *const *entry = environment; *entry; entry++) {
-        if (strncmp(*entry, name, length) || (*entry)[length] != '=') continue;
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        char *value = *entry + length + 1;
-        char *dash = write_number(value, value + strlen(value), (uint64_t)getpid()) - 1;
-        if (dash > value && *dash == '-') write_number(value, dash, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
-    }
 }
 
 int recorder_make_directory(const char *path) { return mkdir(path, 0700) ? errno : 0; }
@@ -126,7 +104,7 @@ int recorder_spawn(const char *path, char *const arguments[], char *environment[
         }
         char opened; // when the tool is gone, the program goes on
         while (read(gate[0], &opened, 1) < 0 && errno == EINTR);
-        write_exec_time(environment, exec_time);
+        inheritance_stamp_exec(environment, exec_time);
         execve(path, arguments, environment);
         error = errno;
         if (directory) rmdir(made);

@@ -33,12 +33,13 @@ private func start(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -> Tr
     return try TraceFile(path: file.path)
 }
 
-private func found(_ trace: TraceFile, waited: UInt64?) -> CPUWaits {
-    CPUWaits(trace, waited: waited.map { Nanoseconds($0) }, until: begin + 1_500_000)
+private func found(_ trace: TraceFile, waited: UInt64?, from exec: UInt64 = begin - 1_000_000) -> CPUWaits {
+    CPUWaits(trace, waited: waited.map { Nanoseconds($0) }, from: exec, until: begin + 1_500_000)
 }
 
 private func text(_ waits: CPUWaits) -> [String] {
-    (waits.ofThread[0]?.moments ?? []).map { "\(($0.lowerBound - begin) / 1000)-\(($0.upperBound - begin) / 1000)" }
+    func us(_ ticks: UInt64) -> Int { (Int(ticks) - Int(begin)) / 1000 }
+    return (waits.ofThread[0]?.moments ?? []).map { "\(us($0.lowerBound))-\(us($0.upperBound))" }
 }
 
 @Suite struct CPUWaitTests {
@@ -53,6 +54,14 @@ private func text(_ waits: CPUWaits) -> [String] {
         // Beyond the one wait there is nothing that it can be.
         let waits = found(try start(), waited: 600_000)
         #expect(text(waits) == ["200-500", "900-1100"] && waits.hidden.count == 100_000)
+    }
+
+    /// Exec had been called 40 us before the kernel reported the first switch that it could.
+    @Test func whatItWaitsForWithinExecIsCountedAndNotReported() throws {
+        let trace = try start()
+        #expect(text(found(trace, waited: 340_000, from: begin - 1_040_000)) == ["-1020--1000", "200-500", "1080-1100"])
+        let waits = found(trace, waited: 700_000, from: begin - 1_500_000)
+        #expect(text(waits) == ["-1200--1000", "200-500", "900-1100"] && waits.hidden.count == 0)
     }
 
     @Test func aThreadThatItWaitsForAndThatHasNoCPUDelaysIt() throws {

@@ -18,6 +18,7 @@ struct launch_options {
     int cpu;             // the only one it may run on, -1 any
     int fixed_addresses; // address space randomization off
     int input, output;   // descriptors for stdin, and for stdout and stderr; -1: as they are
+    const char *exec_time; // the variable of the environment that says when execve was called (inheritance_stamp_exec)
     // Called with the process id, if it is not null, while the process waits to call execve.
     void (*prepare)(pid_t pid, void *context);
     void *context;

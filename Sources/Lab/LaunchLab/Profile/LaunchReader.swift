@@ -32,7 +32,7 @@ enum LaunchReader {
     static func profile(
         _ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, end: LaunchMoment, isToExit: Bool, isCold: Bool = false
     ) throws(LaunchProblem) -> LaunchProfile {
-        let cpuWaits = CPUWaits(trace, waited: end.cpuWait.map { Nanoseconds($0) }, until: end.at)
+        let cpuWaits = CPUWaits(trace, waited: end.cpuWait.map { Nanoseconds($0) }, from: end.exec, until: end.at)
         var timeline = try timeline(trace, symbolizer, readySymbol: readySymbol, cpuWaits: cpuWaits.ofThread)
         timeline.addStates(trace, cpuWaits.search)
         let seesLoader = timeline.stages.contains { $0.kind == .exec }

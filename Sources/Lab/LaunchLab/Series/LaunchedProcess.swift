@@ -3,6 +3,7 @@ import CLaunch
 import Foundation
 import Glibc
 import Recorder
+import TraceFormat
 
 struct LaunchedProcess {
     enum Waiting: Equatable {
@@ -55,7 +56,8 @@ struct LaunchedProcess {
         defer { close(null) }
         var options = launch_options(
             watched: watched, cpu: Int32(controls.cpu ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
-            input: null, output: controls.keepsOutput ? -1 : null, prepare: nil, context: nil)
+            input: null, output: controls.keepsOutput ? -1 : null,
+            exec_time: UnsafeRawPointer(Variables.exec.name.utf8Start).assumingMemoryBound(to: CChar.self), prepare: nil, context: nil)
         child = launch_child()
         var asking = Asking(question: question, traces: subject.folder)
         options.prepare = { $1!.assumingMemoryBound(to: Asking.self).pointee.begin($0) }

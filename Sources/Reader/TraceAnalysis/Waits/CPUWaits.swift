@@ -14,8 +14,10 @@ package struct CPUWaits: Sendable {
     /// - Parameters:
     ///   - waited: how long the main thread could have run and had no CPU until `end`, as the kernel accounts for it; nil: it does not. Context
     ///     switches show that for a thread that was preempted, not for one that was woken and did not run at once.
-    ///   - end: CLOCK_MONOTONIC, nanoseconds
-    package init(_ trace: TraceFile, waited: Nanoseconds?, until end: UInt64) {
+    ///   - exec: when execve was called. The kernel reports context switches from the moment in it at which the old program is gone
+    ///     (perf_event_open(2), enable_on_exec).
+    ///   - end: as `exec`, CLOCK_MONOTONIC, nanoseconds
+    package init(_ trace: TraceFile, waited: Nanoseconds?, from exec: UInt64, until end: UInt64) {
         guard trace.noSwitches == nil, let kernel = trace.metadata.kernel else {
             hidden = waited ?? hidden
             return
@@ -34,7 +36,9 @@ package struct CPUWaits: Sendable {
         }
         let preempted = ofThread[index]?.length(from: time.lowerBound, to: time.upperBound) ?? 0
         let late = waited.map { trace.timeScale.ticks($0) }.map { $0 - min(preempted, $0) } ?? 0
-        let delays = Self.delays(late, search.threads[main].moments(.waiting, in: time).filter { $0.upperBound < time.upperBound })
+        let unseen = min(trace.ticks(monotonic: exec).raw, first)..<first
+        let waits = search.threads[main].moments(.waiting, in: time).filter { $0.upperBound < time.upperBound }
+        let delays = Self.delays(late, (unseen.isEmpty ? [] : [unseen]) + waits)
         hidden = trace.timeScale.nanoseconds(late - delays.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) })
         ofThread[index] = TimeWindow((ofThread[index]?.moments ?? []) + Self.withoutOthers(search, main, in: time) + delays)
     }
@@ -70,8 +74,8 @@ package struct CPUWaits: Sendable {
         return idle
     }
 
-    /// Returns when a thread waited for a CPU that had waits and was late at their ends, `ticks` in all: in equal shares, but in none
-    /// longer than the wait.
+    /// Returns when a thread waited for a CPU, `ticks` in all, of which only is known that it was at the ends of these waits: in equal shares,
+    /// but in none longer than the wait.
     static func delays(_ ticks: UInt64, _ waits: [Range<UInt64>]) -> [Range<UInt64>] {
         var left = ticks, count = UInt64(waits.count)
         return waits.sorted { $0.upperBound - $0.lowerBound < $1.upperBound - $1.lowerBound }.map { wait in
