@@ -107,6 +107,14 @@ private func text(_ waits: CPUWaits) -> [String] {
         #expect(calls.first?.children.filter(\.isWait).map(\.total.count) == [160_000])
     }
 
+    @Test func whatAnEarlierProgramOfTheProcessDidIsNotSaid() throws {
+        let trace = try start(), earlier = try #require(StartupTimeline.EarlierProgram(trace))
+        var timeline = try StartupTimeline(trace, symbolizer: Symbolizer(), options: .init(earlier: earlier))
+        timeline.addStates(trace)
+        #expect(timeline.stages.map { $0.states == nil } == [true] + Array(repeating: false, count: timeline.stages.count - 1))
+        #expect(timeline.stages.count > 2)
+    }
+
     /// The agent notes how long it has worked, in ticks, and these go on while it has no CPU.
     @Test func theAgentsWorkIsNotTakenOutTwice() throws {
         func sum(own: UInt64) throws -> [UInt64] {

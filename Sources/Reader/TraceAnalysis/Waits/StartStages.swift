@@ -37,7 +37,8 @@ struct StartStages {
 }
 
 extension StartupTimeline {
-    /// Says of each stage what the main thread did in it, where the kernel reported it.
+    /// Says of each stage what the main thread did in it, where the kernel reported it: what it reported of a program that ran in the process
+    /// before is in that one's trace.
     /// - Parameter known: the waits until ready, if somebody has looked for them
     package mutating func addStates(_ trace: TraceFile, _ known: WaitSearch? = nil) {
         guard trace.noSwitches == nil else { return }
@@ -55,7 +56,7 @@ extension StartupTimeline {
                 begin: $0.begin, length: $0.duration - min(cpuWaits.length(from: $0.begin, to: $0.end), $0.duration), kind: $0.kind.rawValue
             )
         }
-        for index in stages.indices {
+        for index in stages.indices.dropFirst(earlierProgram == nil ? 0 : 1) {
             let stage = bounds[index].ticks
             var times: [WaitKind: UInt64] = [:]
             for wait in others where wait.end > stage.lowerBound && wait.begin < stage.upperBound {
