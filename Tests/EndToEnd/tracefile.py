@@ -28,7 +28,7 @@ ARGUMENT_SHIFT, ARGUMENT_IS_INT = 8, 2048  # in the same flags: the argument tha
 NONE = 0xFFFFFFFF
 PHASES = {1: "created", 2: "exec", 3: "loader", 4: "agent", 5: "main", 6: "main returned", 7: "exit"}
 INITIALIZERS = {1: "preinit_array", 2: "init", 3: "init_array", 4: "fini", 5: "fini_array"}
-READY = {1: "symbol", 2: "mark", 3: "notify", 4: "output"}
+READY = {1: "symbol", 2: "mark", 3: "notify", 4: "output", 5: "frame"}
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
 

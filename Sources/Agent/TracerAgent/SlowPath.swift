@@ -187,7 +187,7 @@ private func inspect(
     case .threadName: ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
     case .catching: recorder.caught(spills.firstArgument, at: spills.stackPointer, returningTo: spills.returnAddress)
     case .makeContext: recorder.inspectContext(spills.firstArgument)
-    case .output, .notify, .notifyOfPid, .ready: Ready.inspect(hook, policy, spills, recorder)
+    case .output, .notify, .notifyOfPid, .waylandRequest, .ready: Ready.inspect(hook, policy, spills, recorder)
     default: break
     }
 }

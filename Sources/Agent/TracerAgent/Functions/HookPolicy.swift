@@ -24,7 +24,7 @@ enum HookPolicy: UInt8 {
     case vfork, clone // their child runs in this memory (SharedMemory.swift)
     case start // libc's, which is given main
     case once // a once-function: looked at when its flag says that nothing is done yet
-    case output, notify, notifyOfPid, ready // looked at until the program is ready (Ready.swift)
+    case output, notify, notifyOfPid, waylandRequest, ready // looked at until the program is ready (Ready.swift)
 
     /// What the stub of such a function must do.
     var kind: UInt16 {
@@ -145,6 +145,7 @@ extension HookPolicy {
         case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
             return inLibc(definer, else: .record)
         case .notify, .notifyOfPid: return FunctionHome.isOne(of: "libsystemd.", "libelogind.", image) ? self : .record
+        case .waylandRequest: return FunctionHome.isOne(of: "libwayland-client.", "libwayland-client-", image) ? self : .record
         case .frameLister where equal(name.text, literal: "_Unwind_Backtrace"): return self // its _Unwind_GetIP is there, too
         case .frameLister where equal(name.text, literal: "backtrace") && FunctionHome.isOne(of: "libc.", "libexecinfo.", image):
             return self

@@ -149,6 +149,9 @@ struct SpecialFunction {
         .init(name: "sd_pid_notify", policy: .notifyOfPid),
         .init(name: "sd_pid_notifyf", policy: .notifyOfPid),
         .init(name: "sd_pid_notify_with_fds", policy: .notifyOfPid),
+        // wl_surface_commit is an inline function of the header: it calls one of these.
+        .init(name: "wl_proxy_marshal", policy: .waylandRequest),
+        .init(name: "wl_proxy_marshal_flags", policy: .waylandRequest),
         // PR_SET_SECCOMP.
         .init(name: "prctl", policy: .confinement),
         // After them the trace may be out of reach (TraceSpace.swift).

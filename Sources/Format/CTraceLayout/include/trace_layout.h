@@ -210,6 +210,7 @@ enum { // events that made the program ready: the first of each
     TRACE_READY_MARK = 2,   // tracer_ready(), or a mark named "ready"
     TRACE_READY_NOTIFY = 3, // sd_notify or a similar call with READY=1
     TRACE_READY_OUTPUT = 4, // a write to standard output or a terminal
+    TRACE_READY_FRAME = 5,  // a Wayland surface was committed: a window, or a part of one, has a picture
 };
 enum { // flags of a module's details
     TRACE_MODULE_LAZY = 1,       // jump slots were not bound when it was loaded

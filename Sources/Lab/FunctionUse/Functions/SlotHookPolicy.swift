@@ -18,6 +18,7 @@ enum SlotHookPolicy {
         "_Uaarch64_step", "dladdr", "dladdr1", "_dl_find_object", "__libc_start_main", "swift_once", "pthread_once",
         "__pthread_once",
         "__cxa_guard_acquire", "write", "writev", "sd_notify", "sd_notifyf", "sd_pid_notify", "sd_pid_notifyf", "sd_pid_notify_with_fds",
+        "wl_proxy_marshal", "wl_proxy_marshal_flags",
         "prctl", "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
         "setgroups", "initgroups", "capset", "chroot", "pivot_root", "unshare", "setns", "sched_setattr", "_exit", "_Exit", "quick_exit",
         "__tls_get_addr",

@@ -145,6 +145,7 @@ extension Ready.Reason {
         case .mark: "the program's mark"
         case .notify: "READY=1"
         case .output: "first output"
+        case .frame: "first wl_surface_commit"
         }
     }
 }

@@ -65,7 +65,7 @@ package struct Initializer: Sendable {
 
 package struct Ready: Sendable {
     package enum Reason: Int, Sendable {
-        case symbol = 1, mark, notify, output
+        case symbol = 1, mark, notify, output, frame
     }
     package var reason: Reason
     package var function: UInt32?

@@ -1,5 +1,5 @@
-// Calls that may show that the program is ready: output to a terminal or standard output, sd_notify(3) with READY=1, a function that the
-// user names. Their arguments decide, so their stubs are special until one of them has shown it, and ordinary afterwards but for one
+// Calls that may show that the program is ready: output to a terminal or standard output, sd_notify(3) with READY=1, a commit of a Wayland
+// surface, a function that the user names. Their arguments decide, so their stubs are special until one of them has shown it, and ordinary afterwards but for one
 // comparison. The first call of each kind is recorded; the tool chooses among them.
 import CSupport
 import CTraceLayout
@@ -22,6 +22,7 @@ enum Ready {
         switch policy {
         case .ready: reason = UInt32(TRACE_READY_SYMBOL)
         case .notify, .notifyOfPid: reason = UInt32(TRACE_READY_NOTIFY)
+        case .waylandRequest: reason = UInt32(TRACE_READY_FRAME)
         default: reason = UInt32(TRACE_READY_OUTPUT)
         }
         inspected &+= policy == .output ? 1 : 0
@@ -33,6 +34,7 @@ enum Ready {
         switch policy {
         case .output where !isOutput(spills.firstArgument): return
         case .notify where !saysReady(spills.secondArgument), .notifyOfPid where !saysReady(spills.thirdArgument): return
+        case .waylandRequest where !isCommit(spills.secondArgument, of: spills.firstArgument): return
         default: record(reason, hook.pointee.function, recorder)
         }
     }
@@ -56,6 +58,16 @@ enum Ready {
         return span.withUnsafeMutableBufferPointer {
             SystemCall.call(SystemCall.ioctl, number, 0x5401, bits($0.baseAddress)) == 0 // TCGETS
         }
+    }
+
+    /// A request is known by its number and its object's interface (wl_surface in wayland.xml). The function is about to read both itself: a
+    /// struct wl_proxy begins with the address of its struct wl_interface, and that with the address of the name (wayland-private.h).
+    private static func isCommit(_ request: UInt64, of proxy: UInt64) -> Bool {
+        let commit: UInt32 = 6
+        guard UInt32(truncatingIfNeeded: request) == commit,
+            let interface = UnsafePointer<UnsafePointer<CText>>(bitPattern: UInt(proxy))?.pointee
+        else { return false }
+        return equal(interface.pointee, literal: "wl_surface")
     }
 
     /// Lines of NAME=VALUE.
