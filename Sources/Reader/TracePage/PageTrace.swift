@@ -18,11 +18,13 @@ struct PageTrace: Sendable {
     private(set) var waits: WaitSearch?
     private let files: LoadedFiles
 
-    init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
+    /// - Parameter run: all traces that the page may show
+    init(_ trace: TraceFile, in run: [TraceFile], _ symbolizer: Symbolizer) {
         self.trace = trace
         files = LoadedFiles(trace)
         let whole = trace.ofAllThreads
-        startup = try? StartupTimeline(whole, symbolizer: symbolizer)
+        startup = try? StartupTimeline(
+            whole, symbolizer: symbolizer, options: .init(processes: whole.startedProcesses(in: run.map(\.ofAllThreads))))
         // Time begins at exec. In a damaged file perhaps at its end.
         origin = min(startup.map { $0.origin.raw } ?? trace.firstTicks.raw, .max - 1)
         end = max(TraceEnd(trace).ticks.raw, origin + 1)

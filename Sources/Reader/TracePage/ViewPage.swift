@@ -74,7 +74,7 @@ package struct ViewPage: Sendable {
             threadsLeft -= files[index].threads.count
         }
         let symbolizer = Symbolizer()
-        var traces = chosen.sorted().map { PageTrace(files[$0], symbolizer) }
+        var traces = chosen.sorted().map { PageTrace(files[$0], in: files, symbolizer) }
         let begun = min(traces.map(\.begun).min() ?? 0, files.map { $0.header.first.monotonic_ns }.min() ?? .max)
         for index in traces.indices { traces[index].start = traces[index].begun - begun }
         PageTrace.connect(&traces)

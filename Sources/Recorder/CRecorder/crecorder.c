@@ -201,7 +201,13 @@ void recorder_await(int one, int other, const struct timespec *timeout) {
 #define SYS_pidfd_open 434
 #endif
 
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+
 int recorder_open_process(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
+
+int recorder_signal_process(int process, int signal) { return (int)syscall(SYS_pidfd_send_signal, process, signal, NULL, 0); }
 
 // As include/uapi/linux/pidfd.h has it since Linux 6.15; Debian's headers are older.
 struct pidfd_information {

@@ -4,5 +4,6 @@
 
 /// The process id of the program's parent, the file's device and inode, its path, with ':' between them.
 #define LOADER_NOTES_VARIABLE "TRACER_LOADER"
+#define LOADER_NOTES_SUFFIX ".loader" // ends the name that the file has beside a trace
 
 #endif

@@ -3,6 +3,7 @@
 //   V pid   the loader has loaded the audit library       O path  an object is mapped
 //   S name  it begins to look for an object               A 0     all objects are relocated (1: it adds, 2: it removes some)
 // With that it ends. A process that calls exec begins again with a V.
+import CTraceLayout
 import Presentation
 import TraceFormat
 
@@ -24,7 +25,7 @@ package struct LoaderAudit: Sendable, Equatable {
     /// … and is done.
     package private(set) var relocated: UInt64 = 0
 
-    package static let suffix = ".loader"
+    package static let suffix = LOADER_NOTES_SUFFIX
     static let largestFile = 16 << 20
 
     /// Reads the audit of the trace's process from the file beside it. nil when there is none or it is of another process.

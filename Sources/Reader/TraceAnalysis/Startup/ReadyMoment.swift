@@ -20,8 +20,15 @@ package struct ReadyMoment: Sendable, Equatable {
         /// The program ended itself from within main.
         case exited
     }
+    /// A process that the program has started.
+    package struct Process: Sendable, Equatable {
+        package var pid: UInt32
+        package var program: String
+    }
     package var reason: Reason
     package var ticks: Ticks
+    /// Who became ready, where it was not the process itself.
+    package var process: Process?
 
     package init(reason: Reason, ticks: Ticks) {
         self.reason = reason
@@ -29,7 +36,9 @@ package struct ReadyMoment: Sendable, Equatable {
     }
 
     /// As in "main → ready (first listen)".
-    package var text: String {
+    package var text: String { what + (process.map { ", in process \($0.pid), \(basename($0.program))" } ?? "") }
+
+    private var what: String {
         switch reason {
         case .symbol(let name): "call of \(name)"
         case .mark: "the program's mark"
@@ -41,6 +50,21 @@ package struct ReadyMoment: Sendable, Equatable {
         case .exited: "exit"
         }
     }
+
+    /// The lower, the more it says.
+    fileprivate var rank: Int {
+        switch reason {
+        case .symbol: 0
+        case .mark: 1
+        case .notify: 2
+        case .listening: 3
+        case .frame: 4
+        case .output: 5
+        case .mainReturned, .exited: 6
+        }
+    }
+    /// It says that a program serves or shows something, whoever has started it. Output and an end say that of the process alone.
+    fileprivate var countsForParents: Bool { rank < 5 }
 
     /// For programs that read it: stable, without the function's name.
     package var key: String {
@@ -65,18 +89,19 @@ package struct ReadyMoment: Sendable, Equatable {
     ]
     static let frames: Set<String> = [
         "eglSwapBuffers", "eglSwapBuffersWithDamageKHR", "eglSwapBuffersWithDamageEXT", "glXSwapBuffers", "vkQueuePresentKHR",
-        "wl_surface_commit", "SDL_GL_SwapWindow", "XShmPutImage", "XPutImage", "xcb_put_image", "xcb_shm_put_image", "xcb_present_pixmap",
+        "SDL_GL_SwapWindow", "XShmPutImage", "XPutImage", "xcb_put_image", "xcb_shm_put_image", "xcb_present_pixmap",
     ]
 }
 
 extension TraceFile {
-    /// Returns true if the program that is writing this trace is ready. Output alone counts only when it is a second old: a server may
-    /// greet before it listens.
-    package static func isReady(path: String, symbol: String?) -> Bool {
+    /// Returns true if the program that is writing this trace is ready; for a process that the program has started, if it makes the program
+    /// ready. Output alone counts only when it is a second old: a server may greet before it listens.
+    package static func isReady(path: String, symbol: String?, isProgram: Bool = true) -> Bool {
         guard let trace = try? TraceFile(path: path) else { return false }
         let moments = ReadyMoments(trace, symbol: symbol, firsts: FirstCalls(trace, symbol: symbol))
         return moments.candidates.contains {
-            $0.key != "output" || trace.timeScale.nanoseconds(from: $0.ticks, to: Ticks(trace.now)).count >= 1_000_000_000
+            guard isProgram else { return $0.countsForParents }
+            return $0.key != "output" || trace.timeScale.nanoseconds(from: $0.ticks, to: Ticks(trace.now)).count >= 1_000_000_000
         }
     }
 
@@ -122,8 +147,11 @@ struct ReadyMoments {
         if let first = firsts.first(where: { ReadyMoment.listeners.contains($0.name) }) {
             candidates.append(ReadyMoment(reason: .listening(first.name), ticks: first.ticks))
         }
-        if let first = firsts.first(where: { ReadyMoment.frames.contains($0.name) }) {
-            candidates.append(ReadyMoment(reason: .frame(first.name), ticks: first.ticks))
+        let shown = firsts.first { ReadyMoment.frames.contains($0.name) }, committed = recorded(.frame)
+        if let committed, committed <= shown?.ticks ?? committed {
+            candidates.append(ReadyMoment(reason: .frame("wl_surface_commit"), ticks: committed))
+        } else if let shown {
+            candidates.append(ReadyMoment(reason: .frame(shown.name), ticks: shown.ticks))
         }
         let written = recorded(.output), printed = firsts.first(where: { ReadyMoment.writers.contains($0.name) })
         if let printed, printed.ticks < written ?? Ticks(.max) {
@@ -136,6 +164,24 @@ struct ReadyMoments {
             let called = firsts.first(where: { ReadyMoment.exits.contains($0.name) })?.ticks ?? records.phase(.exit)?.usage.ticks
             if let called, called >= main.usage.ticks { candidates.append(ReadyMoment(reason: .exited, ticks: called)) }
         }
+    }
+}
+
+extension ReadyMoments {
+    /// Adds moments at which processes that the program has started became ready. What says most comes first, of that the program's own,
+    /// and then the earliest.
+    mutating func add(_ processes: [TraceFile], symbol: String?) {
+        for process in processes {
+            let others = ReadyMoments(process, symbol: symbol, firsts: FirstCalls(process, symbol: symbol)).candidates
+            candidates += others.filter(\.countsForParents).map {
+                var moment = $0
+                moment.process = .init(pid: process.header.pid, program: process.program)
+                return moment
+            }
+        }
+        func key(_ moment: ReadyMoment) -> (Int, Int, UInt64) { (moment.rank, moment.process == nil ? 0 : 1, moment.ticks.raw) }
+        candidates.sort { key($0) < key($1) }
+        if case .symbol = candidates.first?.reason { complaint = nil }
     }
 }
 

@@ -48,6 +48,7 @@ private struct ReadyRow: Record {
     static let members = declare {
         Member("reason", \.moment.key)
         Member("text", \.moment.text)
+        Member("pid", "the process that became ready, where the program has started it", \.moment.process?.pid)
         Member("at_ns", \.at)
         Member("others", "moments that might have been taken for it", \.others)
     }

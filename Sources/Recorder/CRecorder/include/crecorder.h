@@ -74,6 +74,9 @@ void recorder_await(int one, int other, const struct timespec *timeout);
 /// than 5.3.
 int recorder_open_process(pid_t pid);
 
+/// Signals the process of such a descriptor. 0, or -1 with errno.
+int recorder_signal_process(int process, int signal);
+
 /// 0 while its parent has not waited for the process. Then 1, and wait(2)'s status word; or -1 when the kernel cannot report it (before
 /// 6.15).
 int recorder_process_end(int process, int *status);

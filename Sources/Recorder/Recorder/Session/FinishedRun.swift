@@ -36,12 +36,13 @@ package struct FinishedRun: Sendable {
         var bytes: UInt64 = 0, last = 0, sessions: Set<UInt64> = []
         for file in files {
             let (header, status) = try Self.header(file)
+            bytes &+= UInt64(max(status.st_blocks, 0)) &* 512
+            if isDirectory, Self.isLoaderNotes(file, among: files) { continue }
             if let header { sessions.insert(header.session) }
             if isDirectory, !Self.isName(file, of: header) {
                 throw .isNoRun("its file \(file.split(separator: "/").last ?? "") does not have the name that tracer record would give it")
             }
             if let header, !EndedTrace.hasEnded(header, written: status.st_mtim.tv_sec) { throw .isBeingRecorded }
-            bytes &+= UInt64(max(status.st_blocks, 0)) &* 512
             last = max(last, status.st_mtim.tv_sec)
         }
         guard sessions.count == 1, !sessions.contains(0) else {
@@ -67,9 +68,15 @@ package struct FinishedRun: Sendable {
     /// nil for the empty file of a process that was killed before it could write anything.
     private static func header(_ path: String) throws(Failure) -> (trace_file_header?, stat) {
         let (header, got, info) = try start(of: path), isWhole = got == MemoryLayout<trace_file_header>.size
+        if path.hasSuffix(".trace" + LOADER_NOTES_SUFFIX) { return (nil, info) }
         if path.hasSuffix(".trace"), got == 0 || isWhole && header.version == 0 && header.magic.0 == 0 { return (nil, info) }
         guard isWhole, header.hasMagic else { throw .isNoRun("\(path) is not a trace") }
         return (header, info)
+    }
+
+    /// Returns true for what the loader audit left beside a trace.
+    static func isLoaderNotes(_ name: String, among names: [String]) -> Bool {
+        name.hasSuffix(".trace" + LOADER_NOTES_SUFFIX) && names.contains(String(name.dropLast(LOADER_NOTES_SUFFIX.count)))
     }
 
     /// PROGRAM.PID.trace, as `RunDirectory.names` has it; the agent may have added a number where a name was taken.

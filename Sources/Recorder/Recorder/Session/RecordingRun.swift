@@ -42,8 +42,9 @@ package struct RecordingRun {
     private let kernelRequest: KernelRequest
     /// The processes that the program starts are to be recorded.
     private let recordsChildren: Bool
-    /// Asked now and then, with the path of the program's trace: if it is to be ended, by SIGTERM and then by SIGKILL.
-    package var stopCondition: ((String) -> Bool)?
+    /// Asked now and then, with the path of a trace of the program, or of a process that it has started: if all of them are to be
+    /// ended, by SIGTERM and then by SIGKILL.
+    package var stopCondition: ((_ path: String, _ isProgram: Bool) -> Bool)?
 
     /// Checks everything that can be checked before something is started. `command` is the program and its
     /// arguments as the user typed them, each NUL-terminated.
@@ -134,10 +135,14 @@ package struct RecordingRun {
             watch = FileWatch(template: template, session: session)
             watch?.scan() // the program has begun
         }
-        var stop = stopCondition.map { ProgramStop(program.pid, isReached: $0) }
+        var stop = stopCondition.map { ProgramStop(program.pid, session: session, condition: $0) }
         let ends = ProcessEnds()
         var survey = kernel?.isReporting == true ? nil : ProcessSurvey(root: program.pid)
         let (exit, ended) = follow(program, watch!, ends, &relay, &stop, &survey)
+        if stop != nil {
+            noteTraces(watch!, of: program, ends, &stop)
+            stop?.end(ends)
+        }
         ends.look()
         survey?.lookNow()
         let appendix = kernel.map { KernelAppendix($0) }, traces = SessionFiles.all(template, session: session)
@@ -182,7 +187,6 @@ package struct RecordingRun {
         _ program: RunningProgram, _ watch: FileWatch, _ ends: ProcessEnds, _ relay: inout SignalRelay,
         _ stop: inout ProgramStop?, _ survey: inout ProcessSurvey?
     ) -> (exit: ProcessExit, ended: UInt64) {
-        let namespace = ProcessStatus.ownNamespace
         var preparer: FilePreparer?
         var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
         while true {
@@ -199,25 +203,37 @@ package struct RecordingRun {
                 }
             }
             program.reapSiblings()
-            while let header = watch.next() {
-                let state = header.current
-                if state.pid == UInt32(program.pid) {
-                    // A new image of the process, after exec, has a new file: prepare that one from now on.
-                    preparer = FilePreparer(header)
-                    stop?.path = header.path
-                } else if state.pid_namespace == namespace, namespace != 0 {
-                    ends.watch(pid_t(bitPattern: state.pid))
-                }
-            }
+            // A new image of the process, after exec, has a new file: prepare that one from now on.
+            if let header = noteTraces(watch, of: program, ends, &stop) { preparer = FilePreparer(header) }
             if let preparer {
                 wait = preparer.look()
             } else {
                 wait = min(wait * 2, PreparationPlan.idleNanoseconds)
             }
-            if let due = stop?.look() { wait = min(wait, due) }
+            if let due = stop?.look(ends) { wait = min(wait, due) }
             if let due = survey?.look() { wait = min(wait, due) }
             if watch.isExpecting { wait = min(wait, FileWatch.expectingNanoseconds) }
         }
+    }
+
+    /// Takes note of new traces. Returns the program's own, if there is one.
+    @discardableResult
+    private func noteTraces(_ watch: FileWatch, of program: RunningProgram, _ ends: ProcessEnds, _ stop: inout ProgramStop?) -> TraceHeader?
+    {
+        let namespace = ProcessStatus.ownNamespace
+        var own: TraceHeader?
+        while let header = watch.next() {
+            let state = header.current, pid = pid_t(bitPattern: state.pid)
+            if pid == program.pid {
+                own = header
+            } else if state.pid_namespace == namespace, namespace != 0 {
+                ends.watch(pid)
+            } else {
+                continue
+            }
+            stop?.add(header.path, of: pid)
+        }
+        return own
     }
 
     /// Cuts off what was prepared and not used, and lists the files. Only of processes that are gone for certain: another one

@@ -42,7 +42,10 @@ package struct RunDirectory: Equatable, Sendable {
         case S_IFDIR:
             let names = Self.names(in: path)
             if names?.isEmpty == true { return }
-            isRun = names?.allSatisfy { EndedTrace.isOne(path + "/" + $0, mayBeEmpty: true) } ?? false
+            isRun =
+                names?.allSatisfy {
+                    FinishedRun.isLoaderNotes($0, among: names ?? []) || EndedTrace.isOne(path + "/" + $0, mayBeEmpty: true)
+                } ?? false
         default: isRun = false
         }
         guard isRun else { throw .usage("output \(path) exists and is not a finished run: name another file") }

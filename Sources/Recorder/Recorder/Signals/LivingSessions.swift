@@ -23,7 +23,7 @@ package enum LivingSessions {
         Set(ProcessStatus.numbers(in: "/proc").compactMap { environment(of: $0).flatMap { self.session(in: $0) } })
     }
 
-    private static func isPart(_ pid: pid_t, of session: UInt64) -> Bool {
+    static func isPart(_ pid: pid_t, of session: UInt64) -> Bool {
         guard let variables = environment(of: pid), !isAgents(pid) else { return false }
         if let found = self.session(in: variables) { return found == session }
         // Recorded by LD_PRELOAD alone: of no run.

@@ -21,6 +21,13 @@ final class ProcessEnds {
         if descriptor >= 0 { descriptors[pid] = descriptor }
     }
 
+    /// Signals the processes of the run that are watched. Their descriptors stand for them also when others have their ids by now.
+    func signal(_ number: Int32, session: UInt64) {
+        for (pid, descriptor) in descriptors where LivingSessions.isPart(pid, of: session) {
+            _ = recorder_signal_process(descriptor, number)
+        }
+    }
+
     /// As it was when somebody last looked; nil when it is not known.
     func exit(of pid: pid_t) -> ProcessExit? { exits[pid] }
 

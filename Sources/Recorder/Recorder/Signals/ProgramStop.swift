@@ -2,12 +2,18 @@
 import Glibc
 
 struct ProgramStop {
-    /// Path of the trace, once there is one.
-    var path: String?
-    private let isReached: (String) -> Bool
+    /// Traces of the program and of processes that it has started.
+    private var traces: [Trace] = []
+    private let condition: (_ path: String, _ isProgram: Bool) -> Bool
     private let pid: pid_t
+    private let session: UInt64
     private var nextLook: UInt64 = 0
     private var killAt: UInt64?
+
+    private struct Trace {
+        var pid: pid_t
+        var path: String
+    }
 
     var isUnderWay: Bool { killAt != nil }
 
@@ -15,30 +21,56 @@ struct ProgramStop {
     private static let interval: UInt64 = 20_000_000
     /// From SIGTERM to SIGKILL, in nanoseconds.
     private static let grace: UInt64 = 2_000_000_000
+    /// The oldest are asked.
+    private static let mostTraces = 64
 
-    /// - Parameter isReached: asked now and then, with the path of the program's trace
-    init(_ pid: pid_t, isReached: @escaping (String) -> Bool) { (self.pid, self.isReached) = (pid, isReached) }
+    /// - Parameter condition: asked now and then, with the paths of the traces
+    init(_ pid: pid_t, session: UInt64, condition: @escaping (_ path: String, _ isProgram: Bool) -> Bool) {
+        (self.pid, self.session, self.condition) = (pid, session, condition)
+    }
+
+    /// The process has a trace, or after exec another one.
+    mutating func add(_ path: String, of pid: pid_t) {
+        if let known = traces.firstIndex(where: { $0.pid == pid }) {
+            traces[known].path = path
+        } else if pid == self.pid || traces.count < Self.mostTraces {
+            traces.append(Trace(pid: pid, path: path))
+        }
+    }
 
     /// Does what is due. Nanoseconds until something is due again; nil when nothing will be.
-    mutating func look() -> UInt64? {
+    mutating func look(_ processes: ProcessEnds) -> UInt64? {
         let now = clockTime()
         if let killAt {
             guard killAt != .max else { return nil }
             if now < killAt { return killAt - now }
-            kill(pid, SIGKILL)
+            signal(SIGKILL, processes)
             self.killAt = .max
             return nil
         }
-        guard let path else { return Self.interval }
+        guard !traces.isEmpty else { return Self.interval }
         guard now >= nextLook else { return nextLook - now }
-        guard isReached(path) else {
+        guard isReached else {
             let after = clockTime()
             nextLook = after + max(Self.interval, (after - now) * 10)
             return nextLook - after
         }
-        kill(pid, SIGTERM)
-        kill(pid, SIGCONT) // a stopped one could not hear it
+        signal(SIGTERM, processes)
+        signal(SIGCONT, processes) // a stopped one could not hear it
         killAt = clockTime() + Self.grace
         return Self.grace
+    }
+
+    /// The program has ended: ends what it has left, a daemon, if there was no time to look before.
+    func end(_ processes: ProcessEnds) {
+        if !isUnderWay, isReached { processes.signal(SIGTERM, session: session) }
+    }
+
+    private var isReached: Bool { traces.contains { condition($0.path, $0.pid == pid) } }
+
+    /// To the program, and to what it has started, which would outlive it.
+    private func signal(_ number: Int32, _ processes: ProcessEnds) {
+        kill(pid, number)
+        processes.signal(number, session: session)
     }
 }

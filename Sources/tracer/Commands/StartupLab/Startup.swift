@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import Presentation
 import Recorder
 import Symbols
 import TraceAnalysis
@@ -20,7 +21,8 @@ struct Startup: ParsableCommand {
 
             The program is ready at the first of these that applies: a call of the function that --ready names; the program's mark \
             "ready" (tracer.h); sd_notify with READY=1; the first call of listen or accept; the first frame that EGL, \
-            GLX, Vulkan or X11 show; the first output to standard output or a terminal; the return of main.
+            GLX, Vulkan, X11 or Wayland show; the first output to standard output or a terminal; the return of main. All but the last two also count in a process that the program has \
+            started: a server that forks, a launcher.
 
             EXAMPLES
               tracer startup -- python3 -c 'import json'
@@ -77,7 +79,9 @@ struct Startup: ParsableCommand {
     func run() throws {
         guard let file else { return try runProgram() }
         let trace = try openProcess(file, choice)
-        try show(trace, in: Output())
+        let run = try orFail { try openRun([file]).open() }
+        let first = run.first { $0.header.pid == trace.header.pid && $0.path != trace.path && $0.firstTicks < trace.firstTicks }
+        try show(trace, trace.startedProcesses(in: run), in: Output(), after: first)
         try finish(trace)
     }
 
@@ -86,11 +90,13 @@ struct Startup: ParsableCommand {
         var options = RecordOptions()
         options.output = output
         options.set(Variables.ready, ready)
-        options.set(Variables.children, false) // their start is another one
+        options.set(Variables.children, true) // one of them may be what becomes ready
+        options.gathersProcesses = true
+        options.replaces = true
         return try orFail {
             var run = try RecordingRun(command: rawArguments(last: command.count), options: options)
             let audit = loader ? try run.auditLoader() : nil
-            if stopAtReady { run.stopCondition = { [ready] in TraceFile.isReady(path: $0, symbol: ready) } }
+            if stopAtReady { run.stopCondition = { [ready] in TraceFile.isReady(path: $0, symbol: ready, isProgram: $1) } }
             return (try run.run(), audit)
         }
     }
@@ -105,11 +111,16 @@ struct Startup: ParsableCommand {
             complain("the loader audit wrote nothing: LD_AUDIT was ignored, or its file could not be written")
         }
         do {
-            let trace = try openTrace(main.path)
-            let first = result.files.first { $0.isRoot && $0.path != main.path }.flatMap { try? TraceFile(path: $0.path) }
-            try show(trace, in: Output(STDERR_FILENO), after: first, status: result.wasStopped ? nil : result.status)
+            // The processes of a run share one rate of the clock.
+            let path = result.path ?? main.path, run = try orFail { try openRun([path]).open() }
+            let trace = try run.first { $0.path == main.path } ?? openTrace(main.path)
+            let first = run.first { $0.header.pid == trace.header.pid && $0.path != trace.path }
+            try show(
+                trace, trace.startedProcesses(in: run), in: Output(STDERR_FILENO), after: first,
+                status: result.wasStopped ? nil : result.status)
             for warning in trace.warnings { complain("\(trace.path): \(warning)") }
-            complain("\(main.path): the trace, for tracer startup, report, replay")
+            let what = result.files.count > 1 ? "the traces of \(counted(result.files.count, "process", "processes"))" : "the trace"
+            complain("\(path): \(what), for tracer startup, report, replay")
         } catch let failure as CommandFailure {
             complain(failure.message)
         } catch is ExitCode {} // nobody reads the table; the program's status is what counts
@@ -117,16 +128,23 @@ struct Startup: ParsableCommand {
         throw ExitCode(result.wasStopped ? 0 : result.status)
     }
 
-    /// `first` is the trace of the program that became this one by exec; `status` is how it ended.
-    private func show(_ trace: TraceFile, in output: Output, after first: TraceFile? = nil, status: Int32? = nil) throws {
+    /// - Parameters:
+    ///   - processes: those that it has started
+    ///   - first: the program that became this one by exec
+    ///   - status: how it ended
+    private func show(
+        _ trace: TraceFile, _ processes: [TraceFile], in output: Output, after first: TraceFile? = nil, status: Int32? = nil
+    ) throws {
+        let symbolizer = Symbolizer()
         var timeline = try orFail {
             try StartupTimeline(
-                trace, symbolizer: Symbolizer(),
+                trace, symbolizer: symbolizer,
                 options: .init(
                     readySymbol: ready, loader: LoaderAudit(of: trace), earlier: first.flatMap { StartupTimeline.EarlierProgram($0) },
-                    exitStatus: status))
+                    processes: processes, exitStatus: status))
         }
         timeline.addStates(trace)
+        timeline.addPlaces(trace, symbolizer)
         try output.show(timeline, json: json) {
             try $0.write(items ? timeline.itemTable(style: $0.style) : timeline.table(top: top, width: $0.width, style: $0.style))
         }
