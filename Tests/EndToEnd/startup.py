@@ -3,6 +3,7 @@ same clock, before and after the thing in question: nothing here depends on how 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -47,7 +48,9 @@ class Startup(suite.Test):
         """Runs a program under `tracer startup`; it must end so and write this. The trace is at self.start_trace."""
         self.start_trace = self.trace("app.trace")
         for path in (self.start_trace, self.start_trace + ".loader", self.stamps_path):
-            if os.path.exists(path):
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            elif os.path.exists(path):
                 os.unlink(path)
         done = self.tool("startup", "-o", self.start_trace, *options, "--", *command, status=status, env=self.environment(**variables))
         expect(out in (None, done.stdout), f"stdout {done.stdout}, stderr {done.stderr}")
@@ -65,7 +68,8 @@ class Startup(suite.Test):
 
     def loader_is_seen(self):
         """The loader notes its start by the cycle counter, which a machine may not let the agent use."""
-        return self.json("info", self.start_trace)["clock"] == "tsc"
+        path = self.start_trace
+        return self.json("info", os.path.join(path, sorted(os.listdir(path))[0]) if os.path.isdir(path) else path)["clock"] == "tsc"
 
     def stamps(self):
         return {name: (int(wall), int(cpu)) for name, wall, cpu in (line.split() for line in read(self.stamps_path).splitlines())}
@@ -331,8 +335,9 @@ def a_script_that_ends_in_exec_is_part_of_the_start(test):
     expect(before < timeline["begin_monotonic_ns"] < stamps["slow.begin"][0], "exec is not between the start of the tool and the first constructor")
     ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
     expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE, "ready at another time")
+    expect(test.timeline()["total_ns"] == timeline["total_ns"], "the run says something else later")
     # Its trace alone does not say when the script began.
-    test.start_trace, = (test.trace(name) for name in os.listdir(test.traces) if name != "app.trace")
+    test.start_trace, = (os.path.join(test.start_trace, name) for name in os.listdir(test.start_trace) if name.startswith("app."))
     alone = test.timeline()
     expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
     expect("another program started this one, or ran before it" in test.tool("startup", test.start_trace).stdout, "the note")
@@ -345,6 +350,56 @@ def waiting_for_a_thread_is_not_taken_for_working(test):
               'int main(void) { pthread_t t; pthread_create(&t, 0, rest, 0); pthread_join(t, 0); puts("done"); return 0; }\n')
     said = test.start([test.compile("waits", "-pthread", source=source)]).stderr
     expect("pthread_join [libc.so.6]: main waits there for another thread" in said, said)
+
+
+def advice_names_the_path_with_the_time_in_it(test):
+    """Nine parts of ten of what `spin` takes are below `parse`."""
+    library = ('void spin(long n) { for (volatile long i = 0; i < n; i++) ; }\nvoid parse(void) { spin(90000000); }\n'
+               'void load(void) { parse(); }\nvoid other(void) { spin(10000000); }\n')
+    test.compile("libwork.so", "-shared", "-fPIC", "-O0", source=library)
+    program = test.compile("works", "-lwork", source='#include <stdio.h>\nvoid load(void), other(void);\nint main(void) { load(); other(); puts("x"); return 0; }\n')
+    said = test.start([program], out="x\n").stderr
+    shown = re.search(r"spin \[libwork.so\], called 2 times between main and ready, ([\d.]+)% of it below main > load > parse$", said, re.MULTILINE)
+    expect(shown, said)
+    expect(50 <= float(shown[1]) < 100, shown[0])
+
+
+def a_forked_child_that_listens_makes_the_program_ready(test):
+    """The moment that the child itself notes; and with --stop-at-ready nobody is left."""
+    program = test.compile("forks", "part_startup_forks.c")
+    for options, settings in (([], {}), (["--stop-at-ready"], {}), (["--stop-at-ready"], {"PARENT_ENDS": "1"})):
+        # Returns when nobody has its standard error any more.
+        said = test.start([program], *options, **{"UNTIL_KILLED": "1" if options else "", "PARENT_LISTENS": "", "PARENT_ENDS": "", **settings}).stderr
+        timeline, stamps = test.timeline(), test.stamps()
+        child = stamps["child"][0]
+        expect((timeline["ready"]["reason"], timeline["ready"]["pid"]) == ("listen", child), f"{timeline['ready']}, child {child}")
+        expect(f"main → ready (first listen, in process {child}, forks)" in said, said)
+        ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
+        expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE, f"{ready}: {stamps}")
+        check_sum(timeline)
+
+
+def a_launchers_child_makes_it_ready_and_its_own_call_comes_first(test):
+    server = test.program()
+    test.start(["/bin/sh", "-c", f"{server} serve; exit 3"], status=3)
+    timeline, stamps = test.timeline(), test.stamps()
+    ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
+    expect(timeline["ready"]["reason"] == "listen" and timeline["ready"]["pid"] != timeline["pid"], f"{timeline['ready']}")
+    expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE, f"{ready}: {stamps}")
+    # Whoever listens itself, before or after its children, is ready then.
+    test.start([test.compile("forks", "part_startup_forks.c")], UNTIL_KILLED="", PARENT_LISTENS="1", PARENT_ENDS="")
+    expect((test.timeline()["ready"]["reason"], test.timeline()["ready"]["pid"]) == ("listen", None), f"{test.timeline()['ready']}")
+
+
+def a_committed_wayland_surface_is_the_first_frame(test):
+    """A request of another number, or of another interface, is none."""
+    test.compile("libwayland-client.so.0", "part_startup_wayland.c", "-shared", "-fPIC", "-DLIBRARY", "-Wl,-soname,libwayland-client.so.0")
+    client = test.compile("client", "part_startup_wayland.c", "-l:libwayland-client.so.0")
+    test.start([client])
+    timeline, stamps = test.timeline(), test.stamps()
+    expect(timeline["ready"]["reason"] == "frame" and "wl_surface_commit" in timeline["ready"]["text"], f"{timeline['ready']}")
+    ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
+    expect(stamps["commit.before"][0] - TOLERANCE <= ready <= stamps["commit.after"][0] + TOLERANCE, f"{ready}: {stamps}")
 
 
 def a_static_program_is_refused(test):

@@ -23,8 +23,51 @@ package enum LaunchCalls {
     }
 
     package static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline, _ symbolizer: Symbolizer) -> [Node] {
+        guard let sink = paths(trace, timeline) else { return [] }
+        return nodes(sink.nodes, sink.waitsOfNode, trace, sink.lazy, CodeNames(trace.metadata, symbolizer))
+    }
+
+    /// A path on which a function spent most of its own time.
+    package struct Place: Sendable, Equatable {
+        /// Callers, from main's callee to the function's own caller or one above it; empty: main itself calls it.
+        package var callers: [String]
+        /// How much of its own time was there; at least a half.
+        package var share: Double
+    }
+
+    /// Finds for functions (by id) the longest path from main below which at least half of their own time lies.
+    static func places(
+        of functions: [UInt32], _ trace: TraceFile, _ timeline: StartupTimeline, _ symbolizer: Symbolizer
+    ) -> [UInt32: Place] {
+        guard let sink = paths(trace, timeline) else { return [:] }
+        let nodes = sink.nodes, names = CodeNames(trace.metadata, symbolizer)
+        var own = nodes.map { Int64(clamping: $0.ticks) }
+        for node in nodes.dropFirst() { own[Int(node.parent)] &-= Int64(clamping: node.ticks) }
+        var places: [UInt32: Place] = [:]
+        for function in functions {
+            // A child lies after its parent: from the back, each sum is whole when its parent takes it.
+            var below = [Int64](repeating: 0, count: nodes.count), best = [Int](repeating: 0, count: nodes.count)
+            for index in nodes.indices.dropFirst().reversed() {
+                if nodes[index].row == function &+ 1 { below[index] &+= max(own[index], 0) }
+                let parent = Int(nodes[index].parent)
+                below[parent] &+= below[index]
+                if best[parent] == 0 || below[index] > below[best[parent]] { best[parent] = index }
+            }
+            guard below[0] > 0 else { continue }
+            var callers: [String] = [], node = 0
+            while best[node] > 0, below[best[node]] >= below[0] - below[0] / 2, nodes[best[node]].row != function &+ 1 {
+                node = best[node]
+                let lazy = LaunchSink.index(ofLazy: nodes[node].row)
+                callers.append(lazy.map { sink.lazy[$0].name.name } ?? names.function(nodes[node].row &- 1).0)
+            }
+            places[function] = Place(callers: callers, share: Double(below[node]) / Double(below[0]))
+        }
+        return places
+    }
+
+    private static func paths(_ trace: TraceFile, _ timeline: StartupTimeline) -> LaunchSink? {
         let records = trace.metadata.start
-        guard let main = records.phase(.main) else { return [] }
+        guard let main = records.phase(.main) else { return nil }
         let end: Ticks
         switch timeline.outcome {
         case .ready(let moment): end = moment.ticks
@@ -38,9 +81,9 @@ package enum LaunchCalls {
                 cpuWaits: timeline.mainCPUWaits)
             var stack = CallStack(sink, rowCount: 0)
             reader.read(chunks, until: end.raw, into: &stack)
-            return nodes(stack.sink.nodes, stack.sink.waitsOfNode, trace, lazy, CodeNames(trace.metadata, symbolizer))
+            return stack.sink
         }
-        return []
+        return nil
     }
 
     private static func nodes(
@@ -91,7 +134,7 @@ private struct LaunchSink: CallSink {
     /// The first stands for main itself.
     private(set) var nodes = [Sum(parent: 0, row: 0)]
     private var indices: [Edge: UInt32] = [:]
-    private let lazy: [LazyRun]
+    let lazy: [LazyRun]
     private var nextLazy = 0
     /// Lazy initializers running at this moment, the innermost last.
     private var running: [Int] = []

@@ -12,10 +12,11 @@ package struct StartupAdvice: Sendable, Equatable {
 extension StartupTimeline {
     /// The largest first; nothing below a hundredth of the whole.
     package func advice(atMost count: Int = 3) -> [StartupAdvice] {
-        let threshold = max(programTime.count / 100, 50_000)
         let all = earlierAdvice + constructorAdvice + loadAdvice + lazyAdvice + callAdvice + libraryAdvice + relocationAdvice
-        return Array(all.filter { $0.saving.count >= threshold }.sorted { ($0.saving, $1.text) > ($1.saving, $0.text) }.prefix(count))
+        return Array(all.filter { isWorthAdvice($0.saving) }.sorted { ($0.saving, $1.text) > ($1.saving, $0.text) }.prefix(count))
     }
+
+    func isWorthAdvice(_ saving: Nanoseconds) -> Bool { saving.count >= max(programTime.count / 100, 50_000) }
 
     private var earlierAdvice: [StartupAdvice] {
         guard let earlierProgram, let stage = stages.first else { return [] }
@@ -63,24 +64,30 @@ extension StartupTimeline {
     }
 
     private var callAdvice: [StartupAdvice] {
-        functionsOfMain.prefix(5).compactMap { function in
+        functionsOfMain.prefix(Self.mostAdvised).compactMap { function in
             // Time of lazy initializers in it, which have a line of their own.
             let own = lazyInitializers.reduce(UInt64(0)) { $0 &+ ($1.during == function.name ? $1.duration?.count ?? 0 : 0) }
             let time = function.selfTime.without(function.recording)
             if time.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }
-            if Self.waits.contains(function.name) {
-                return StartupAdvice(
-                    text:
-                        "\(function.name) [\(function.module)]: main waits there for another thread: tracer replay shows what that one does",
-                    saving: time.without(Nanoseconds(own)))
-            }
-            return StartupAdvice(
-                text:
-                    "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer callers shows from where",
-                saving: time.without(Nanoseconds(own)))
+            let name = "\(function.name) [\(function.module)]", place = function.place?.text.map { ", \($0)" }
+            let text =
+                if Self.waits.contains(function.name) {
+                    "\(name)\(place ?? ""): main waits there for another thread: tracer waits shows for which"
+                } else if Self.processWaits.contains(function.name) {
+                    "\(name)\(place ?? ""): main waits there for a process: tracer tree\(readyProcess.map { " --process \($0)" } ?? "") shows what that one does"
+                } else {
+                    "\(name), called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready"
+                        + (place ?? ": tracer callers shows from where")
+                }
+            return StartupAdvice(text: text, saving: time.without(Nanoseconds(own)))
         }
     }
+    static let mostAdvised = 5
 
+    private var readyProcess: UInt32? { if case .ready(let moment) = outcome { moment.process?.pid } else { nil } }
+
+    /// In them passes the time of another process.
+    private static let processWaits: Set<String> = ["wait", "wait3", "wait4", "waitid", "waitpid"]
     /// In them passes the time of another thread.
     private static let waits: Set<String> = [
         "pthread_join", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "sem_wait",
@@ -133,4 +140,14 @@ extension StartupTimeline {
                 saving: Nanoseconds(saving), isEstimate: true)
         ]
     }
+}
+
+extension LaunchCalls.Place {
+    /// As in "92% of it below main > load > … > copy"; nil: there is no one place.
+    fileprivate var text: String? {
+        guard !callers.isEmpty else { return nil }
+        let path = callers.count > Self.mostCallers ? callers.prefix(1) + ["…"] + callers.suffix(Self.mostCallers - 1) : callers[...]
+        return "\(share > 0.995 ? "all" : percent(share)) of it below \((["main"] + path).joined(separator: " > "))"
+    }
+    private static let mostCallers = 4
 }

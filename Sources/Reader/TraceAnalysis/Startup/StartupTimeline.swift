@@ -13,17 +13,20 @@ package struct StartupTimeline: Sendable {
         package var loader: LoaderAudit?
         /// The program that the process ran first: a shell script, say, that ends in exec.
         package var earlier: EarlierProgram?
+        /// Traces of the processes that it has started, by themselves or not: one of them may be what becomes ready.
+        package var processes: [TraceFile]
         /// As a shell reports it, from whoever has waited for the process; a trace does not know it.
         package var exitStatus: Int32?
         /// When threads could have gone on and had no CPU, by their index: these times are in no duration but `total`.
         package var cpuWaits: [UInt32: TimeWindow]
         package init(
-            readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, exitStatus: Int32? = nil,
-            cpuWaits: [UInt32: TimeWindow] = [:]
+            readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, processes: [TraceFile] = [],
+            exitStatus: Int32? = nil, cpuWaits: [UInt32: TimeWindow] = [:]
         ) {
             self.readySymbol = readySymbol
             self.loader = loader
             self.earlier = earlier
+            self.processes = processes
             self.exitStatus = exitStatus
             self.cpuWaits = cpuWaits
         }
@@ -101,7 +104,7 @@ package struct StartupTimeline: Sendable {
     /// Without those that are items.
     package let spans: [ProgramSpan]
     /// Functions called on the main thread between main and ready, by self time without the cost of recording, the most first.
-    package let functionsOfMain: [FunctionShare]
+    package private(set) var functionsOfMain: [FunctionShare]
     package let loaderAudit: LoaderAudit?
     /// Notes for the reader, one line each.
     package let notes: [String]
@@ -112,7 +115,8 @@ package struct StartupTimeline: Sendable {
         let records = trace.metadata.start
         guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
         let firsts = FirstCalls(trace, symbol: options.readySymbol)
-        let ready = ReadyMoments(trace, symbol: options.readySymbol, firsts: firsts)
+        var ready = ReadyMoments(trace, symbol: options.readySymbol, firsts: firsts)
+        ready.add(options.processes, symbol: options.readySymbol)
         let traceEnd = TraceEnd(trace).ticks
         let taken = ready.candidates.first
         let end = max(taken?.ticks ?? records.phase(.exit)?.usage.ticks ?? traceEnd, agent.usage.ticks)
@@ -165,8 +169,18 @@ package struct StartupTimeline: Sendable {
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
         loaderAudit = options.loader
-        notes = Self.notes(trace, first: first, outcome: outcome, complaint: ready.complaint, earlier: earlierProgram, options)
+        notes =
+            Self.notes(trace, first: first, outcome: outcome, complaint: ready.complaint, earlier: earlierProgram, options)
+            + Self.otherAgents(options.processes, clock.origin..<end, of: programTime)
         lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
+    }
+
+    /// Finds where the functions that advice may name spent their time. Reads the main thread's calls once more.
+    package mutating func addPlaces(_ trace: TraceFile, _ symbolizer: Symbolizer) {
+        let advised = functionsOfMain.indices.prefix(Self.mostAdvised).filter { isWorthAdvice(functionsOfMain[$0].selfTime) }
+        guard !advised.isEmpty else { return }
+        let places = LaunchCalls.places(of: advised.map { functionsOfMain[$0].function }, trace, self, symbolizer)
+        for index in advised { functionsOfMain[index].place = places[functionsOfMain[index].function] }
     }
 
     /// Returns how long the program had been at work at this moment since the beginning: `programTime` until then.
@@ -217,6 +231,19 @@ package struct StartupTimeline: Sendable {
         notes += failure(outcome, options.exitStatus)
         if options.loader != nil { notes.append("the loader audit was on (--loader): it makes loading slower") }
         return notes + trace.flagTexts
+    }
+
+    /// A note on the agent's starts in the other processes. Whether the program waited for them meanwhile is not known, so that they are
+    /// not subtracted.
+    private static func otherAgents(_ processes: [TraceFile], _ time: Range<Ticks>, of whole: Nanoseconds) -> [String] {
+        let ticks = processes.reduce(UInt64(0)) { sum, process in
+            guard let start = process.agentStart?.clamped(to: time.lowerBound.raw..<time.upperBound.raw) else { return sum }
+            return sum &+ (start.upperBound - start.lowerBound)
+        }
+        guard let work = processes.first.map({ $0.timeScale.nanoseconds(ticks) }), work.count > whole.count / 100 else { return [] }
+        return [
+            "\(counted(processes.count, "process", "processes")) that it started \(processes.count == 1 ? "was" : "were") recorded, too: the tracer's own start there, \(readable(work)) in all, may be in these times"
+        ]
     }
 
     /// Notes on settings that may have hidden the call that makes the program ready.
@@ -344,12 +371,15 @@ package struct ProgramSpan: Sendable {
 
 /// A function's own time on the main thread from main to ready.
 package struct FunctionShare: Sendable {
+    var function: UInt32
     package var name: String
     package var module: String
     package var calls: UInt64
     package var selfTime: Nanoseconds
     /// Estimated cost of recording it and the calls that it made, contained in `selfTime`.
     package var recording: Nanoseconds
+    /// nil: nobody has looked.
+    package var place: LaunchCalls.Place?
 
     static func all(_ context: StartupContext) -> [FunctionShare] {
         let table = context.trace.metadata
@@ -357,7 +387,8 @@ package struct FunctionShare: Sendable {
             .map { time in
                 let (name, module) = context.names.function(time.function)
                 return FunctionShare(
-                    name: name, module: module, calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)),
+                    function: time.function, name: name, module: module, calls: time.calls,
+                    selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)),
                     recording: context.clock.scale.nanoseconds(UInt64(exactly: time.recordingTicks.rounded()) ?? 0))
             }
     }
