@@ -249,6 +249,22 @@ private func process(
         #expect(Set(tree.rows(by: .process).map { $0.name }) == ["p10 10", "p11 11"])
     }
 
+    /// The first process's threads have a path in common: merged, it has fewer nodes, and the second one's lie elsewhere.
+    @Test func theRowOfAProcessHasTheTimeOfItsThreads() throws {
+        let two = { (pid: UInt32, length: Int) -> TraceBuilder in
+            var builder = demo { _, _ in }
+            builder.header.pid = pid
+            for _ in 0..<2 { builder.steps(builder.thread(), [.call(1, 0, length, [.call(2, 10, length - 10)])]) }
+            return builder
+        }
+        let whole = try CallTree([tree(two(10, 1000)), tree(two(11, 300))])
+        let expected = [0, 1].map { process in
+            whole.roots.filter { $0.process == process }.reduce(UInt64(0)) { $0 + whole.nodes[$1.node].total }
+        }
+        #expect(whole.rows(by: .process).map { $0.total.count } == expected)
+        #expect(expected[0] == 2000)
+    }
+
     @Test func onlyWantedProcessesAreAddedUp() throws {
         let run = try Run([process(10, calls: 3, of: 10), process(11, parent: 10, calls: 4, of: 10, begun: 2_000_000)])
         #expect(RunSummary(run.run) { $0.header.pid == 11 }.summary.calls == 4)

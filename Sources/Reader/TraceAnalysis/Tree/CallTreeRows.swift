@@ -29,11 +29,12 @@ extension CallTree {
             }
         case .site: return [] // a tree is of functions
         case .process:
-            return merged(.threads).roots.map { root in
-                let process = root.process.map { processes[$0] }
+            let merged = merged(.threads) // its nodes have other indices
+            return merged.roots.map { root in
+                let process = root.process.map { processes[$0] }, total = merged.nodes[root.node].total
                 return FunctionSummary(
                     name: process.map { "\(basename($0.program)) \($0.pid)" } ?? name(of: root), symbol: "", module: "", calls: root.calls,
-                    timedCalls: root.calls, total: Nanoseconds(nodes[root.node].total), selfTime: Int64(clamping: nodes[root.node].total))
+                    timedCalls: root.calls, total: Nanoseconds(total), selfTime: Int64(clamping: total))
             }
         case .thread:
             return roots.map { root in
