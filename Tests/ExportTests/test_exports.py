@@ -522,6 +522,11 @@ def without_file(name):
     return re.sub(r"(dlm?open)\([^()]*\)$", r"\1", name)
 
 
+def without_module(name):
+    """Where several modules have a name, callgrind's ends with the module: main (git)."""
+    return re.sub(r" \([^ ()]*\)$", "", name)
+
+
 class Folded(ExportTest):
     def stacks(self, path):
         with open(path) as file:
@@ -603,13 +608,20 @@ class Callgrind(ExportTest):
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         return ended.stdout
 
+    def annotated(self, path, *options):
+        """{(name, module): time}. A name that several modules have ends with its module."""
+        found = {}
+        for time, name, module in re.findall(r"^ *(-?[\d,]+)  \?\?\?:(.*) \[(.*)\]$", self.annotate(path, *options), re.MULTILINE):
+            found[without_module(name), module] = int(time.replace(",", ""))
+        return found
+
     def test_callgrind_annotate_finds_every_nanosecond_and_every_call(self):
         for trace in [Traces.synthetic, *Traces.real]:
             with self.subTest(os.path.basename(trace)):
                 path = self.export("callgrind", trace)
                 found = collections.Counter()
-                for time, name, module in re.findall(r"^ *(-?[\d,]+)  \?\?\?:(.*) \[(.*)\]$", self.annotate(path), re.MULTILINE):
-                    found[without_file(name), module] += int(time.replace(",", ""))
+                for (name, module), time in self.annotated(path).items():
+                    found[without_file(name), module] += time
                 expected = {key: time for key, (_, time) in self.report(trace).items()}
                 self.assertEqual({key: time for key, time in found.items() if time}, {key: time for key, time in expected.items() if time})
                 total = re.search(r"^ *([\d,]+)  PROGRAM TOTALS$", self.annotate(path), re.MULTILINE)[1]
@@ -620,7 +632,7 @@ class Callgrind(ExportTest):
                     for line in file:
                         match = re.match(r"c?fn=\((\d+)\)(?: (.*))?$", line)
                         if match:
-                            names[match[1]] = match[2] or names[match[1]]
+                            names[match[1]] = without_module(match[2]) if match[2] else names[match[1]]
                             callee = names[match[1]]
                         elif line.startswith("calls="):
                             calls[without_file(callee)] += int(line[6:].split()[0])
@@ -639,7 +651,7 @@ class Callgrind(ExportTest):
                 for line in file:
                     match = re.match(r"(c?)fn=\((\d+)\)(?: (.*))?$", line)
                     if match:
-                        name = names.setdefault(match[2], match[3])
+                        name = names.setdefault(match[2], match[3] and without_module(match[3]))
                         caller, callee = (caller, name) if match[1] else (name, None)
                     elif line.startswith("calls=") and ": thread " not in caller:
                         found[without_file(caller), without_file(callee)] += int(line[6:].split()[0])
@@ -649,6 +661,27 @@ class Callgrind(ExportTest):
 
     def test_callers_are_shown(self):
         self.assertRegex(self.annotate(self.export("callgrind", Traces.threads), "--tree=caller"), r"< .*thread sorter")
+
+    def test_recursion_is_inclusive_once(self):
+        """The inclusive time of a function that calls itself, directly or by way of another one, is its total in the report."""
+        trace, program = named("turns.trace"), compiled("turns", "-fno-optimize-sibling-calls", "-fno-inline")
+        run(TOOL, "record", "--quiet", "--force", "--no-children", "--functions", "*", "-o", trace, "--", program)
+        rows = figures("report", trace)["functions"]
+        totals, calls = {row["name"]: row["total_ns"] for row in rows}, {row["name"]: row["calls"] for row in rows}
+        self.assertEqual({name: calls[name] for name in ["itself", "ping", "pong"]}, {"itself": 30, "ping": 20, "pong": 20})
+        path = self.export("callgrind", trace)
+        inclusive = {name: time for (name, _), time in self.annotated(path, "--inclusive=yes").items()}
+        for name in ["main", "itself", "ping", "pong"]:
+            # Both are rounded to nanoseconds: the tree's as the sum of what it consists of, once for each function.
+            self.assertAlmostEqual(inclusive[name], totals[name], delta=len(rows), msg=name)
+        self.assertLessEqual(max(inclusive.values()), sum(time for _, time in self.report(trace).values()))
+
+    def test_processes_of_several_programs_keep_their_own_code_apart(self):
+        trace = recorded("shell.run", "/bin/sh", "-c", "/bin/true; /bin/cat /dev/null; :", options=())
+        own = {module["name"]: module["own_ns"] for module in figures("report", trace)["modules"] if module["own_ns"]}
+        self.assertGreater(len(own), 1)
+        found = {module: time for (name, module), time in self.annotated(self.export("callgrind", trace)).items() if name == "(own code)"}
+        self.assertEqual(found, own)
 
 
 class Output(ExportTest):

@@ -1,7 +1,10 @@
 // The format of callgrind: https://valgrind.org/docs/manual/cl-format.html. It is a graph, not a tree: what one function
 // did below all its callers, and what each call from one function to another took. Names are written once and then
-// called by number. Source files are not known, which callgrind_annotate wants to be given. A call inside the same call (recursion) counts,
-// but its time is in the outer one's already.
+// called by number. Source files are not known, which callgrind_annotate wants to be given.
+//
+// Both readers take the sum over a function's callers for its inclusive time (callgrind_annotate.in, "inclusive costs"; KCachegrind,
+// TraceFunction::update). So a call within another call of the same function, directly or not, counts, but its time is in the outer
+// one's already: the sum is what `report` shows as total.
 
 struct CallgrindExport {
     private struct Arc: Hashable {
@@ -16,25 +19,26 @@ struct CallgrindExport {
     static func write(_ tree: CallTree, to output: ([UInt8]) throws -> Void) throws {
         var own = [Int64](repeating: 0, count: tree.functions.count)
         var arcs: [Arc: Cost] = [:]
+        var active = [Int](repeating: 0, count: tree.functions.count) // calls of each that are open on the path
         var summary: Int64 = 0
         for (number, root) in tree.roots.enumerated() {
             let title = tree.functions.count + number
-            var path: [(function: Int, end: Int, arc: Arc)] = []
-            var active: [Arc: Int] = [:]
+            var path: [(function: Int, end: Int)] = []
             for index in root.node + 1..<max(tree.nodes[root.node].end, root.node + 1) {
                 let node = tree.nodes[index]
                 while let last = path.last, last.end <= index {
-                    active[last.arc, default: 1] -= 1
+                    active[last.function] -= 1
                     path.removeLast()
                 }
                 let arc = Arc(caller: path.last?.function ?? title, callee: node.function)
                 own[node.function] &+= node.selfTime
                 summary &+= node.selfTime
                 arcs[arc, default: Cost()].calls &+= node.calls
-                if active[arc, default: 0] == 0 { arcs[arc, default: Cost()].total &+= node.total }
-                active[arc, default: 0] += 1
-                path.append((node.function, node.end, arc))
+                if active[node.function] == 0 { arcs[arc, default: Cost()].total &+= node.total }
+                active[node.function] += 1
+                path.append((node.function, node.end))
             }
+            for open in path { active[open.function] = 0 }
         }
         try write(tree, own, arcs, summary, to: output)
     }
@@ -75,12 +79,22 @@ struct CallgrindExport {
     /// "(1) name" the first time, "(1)" then. Functions and objects have numbers of their own.
     private struct Names {
         let tree: CallTree
+        /// Names that functions of several modules have: callgrind_annotate knows a function by its source file and its name, and takes
+        /// such ones for one.
+        private let ambiguous: Set<String>
         private var objects: [String: Int] = [:]
         private var isKnown: [Bool]
 
         init(_ tree: CallTree) {
             self.tree = tree
             isKnown = Array(repeating: false, count: tree.functions.count + tree.roots.count)
+            var modules: [String: String] = [:], ambiguous: Set<String> = []
+            for function in tree.functions {
+                let first = modules[function.name] ?? function.module
+                modules[function.name] = first
+                if function.module != first { ambiguous.insert(function.name) }
+            }
+            self.ambiguous = ambiguous
         }
 
         mutating func write(_ function: Int, _ object: String, _ key: String, to text: inout ByteWriter) {
@@ -97,7 +111,8 @@ struct CallgrindExport {
                 return
             }
             isKnown[function] = true
-            let name = isFunction ? tree.functions[function].name : title(tree.roots[function - tree.functions.count])
+            var name = isFunction ? tree.functions[function].name : title(tree.roots[function - tree.functions.count])
+            if isFunction, ambiguous.contains(name) { name += " (\(module))" }
             text.append("\(key)(\(function + 1)) \(name)\n")
         }
 
