@@ -46,8 +46,44 @@ private func sample() throws -> CallTree {
     @Test func aRecursiveCallsTimeIsItsOutermostCallsInTheCallersTree() throws {
         let tree = try sample()
         let chosen = tree.functions(matching: FunctionPattern("a"))
-        #expect(lines(tree.callers(of: chosen)) == ["= 100", "a 3 100 60", " main 2 100 50", " a 1 0 10", "  main 1 0 10"])
+        #expect(lines(tree.callers(of: chosen)) == ["= 100", "a 3 100 60", " main 2 100 50", " a 1 30 10", "  main 1 30 10"])
         #expect(lines(tree.below(chosen)) == ["= 100", "a 2 100 50", " a 1 30 10", "  b 1 20 20", " b 1 20 20"])
+    }
+
+    @Test func callsFromCodeThatIsNotRecordedAreACaller() throws {
+        let tree = try tree([.call(2, 0, 100, [.call(3, 10, 30)]), .call(3, 200, 205), .call(3, 300, 310)])
+        let callers = tree.callers(of: tree.functions(matching: FunctionPattern("b")))
+        #expect(lines(callers) == ["= 35", "b 3 35 35", " a 1 20 20", " (not recorded) 2 15 15"])
+        #expect(callers.hasCallers)
+        let alone = tree.callers(of: tree.functions(matching: FunctionPattern("a")))
+        #expect(lines(alone) == ["= 100", "a 1 100 80"], "and nothing else is said where there is no other")
+        #expect(!alone.hasCallers)
+    }
+
+    /// a calls b and then itself, on five levels: b's calls of each level came through those above it.
+    @Test func foldedCallersHaveTheCallsOfTheirFirstLevel() throws {
+        let levels = (0..<5).reversed().reduce([] as [Step]) { inner, level in
+            [.call(2, level * 100, 2000 - level * 100, [.call(3, level * 100 + 10, level * 100 + 20)] + inner)]
+        }
+        let tree = try tree(levels), callers = tree.callers(of: tree.functions(matching: FunctionPattern("b")))
+        let options = CallTree.TextOptions(least: 0)
+        var text: [String] = []
+        callers.lines(callers.roots[0], options, plain) { text.append($0.split(separator: " ").joined(separator: " ")) }
+        #expect(
+            text == [
+                "100.0% 50 ns 50 ns 5 b [libdemo.so.1]", "100.0% 50 ns 50 ns 5 > a [libdemo.so.1] ×5 levels",
+                "100.0% 50 ns 5 (not recorded)",
+            ])
+    }
+
+    @Test func whatIsTooSmallForALineIsCounted() throws {
+        let tree = try tree([.call(1, 0, 1_000_000, [.call(2, 10, 900_000, [.call(3, 20, 30), .call(4, 40, 45), .call(4, 50, 55)])])])
+        var text: [String] = []
+        tree.lines(tree.roots[0], .init(), plain) { text.append($0.split(separator: " ").dropFirst().joined(separator: " ")) }
+        #expect(
+            text == [
+                "1.000 ms 100.010 us 1 main [libdemo.so.1]", "899.990 us 899.970 us 1 > a [libdemo.so.1]", "20 ns 3 … 2 more functions",
+            ])
     }
 
     @Test func afterFocusingOnlyWhatLeadsThereIsLeft() throws {

@@ -22,6 +22,10 @@ package struct CallTree: Sendable {
             Function(name: FunctionNames.ownCode, symbol: FunctionNames.ownCode, module: basename(program))
         }
         package var isOwnCode: Bool { symbol == FunctionNames.ownCode }
+
+        /// In a tree of callers: code that is not recorded, where recorded functions call from there as well.
+        static let notRecorded = Function(name: "(not recorded)", symbol: "(not recorded)", module: FunctionNames.noModule)
+        var isNotRecorded: Bool { symbol == Self.notRecorded.symbol }
     }
 
     package struct Node: Sendable {

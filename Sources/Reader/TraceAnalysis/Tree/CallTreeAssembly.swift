@@ -72,6 +72,9 @@ struct CallTreeAssembly {
         return nodes.count - 1
     }
 
+    /// Nodes that have children so far.
+    var parents: Set<Int> { Set(nodes.lazy.map(\.parent)) }
+
     mutating func add(_ sums: CallTree.Node, to node: Int) { Self.add(sums, to: &nodes[node]) }
 
     static func add(_ sums: CallTree.Node, to node: inout CallTree.Node) {

@@ -52,7 +52,10 @@ extension CallTree.Root: Record {
 
 extension CallTree.Function: Record {
     package static let members = declare {
-        Member("name", "demangled; \"(own code)\" is what a thread runs while no recorded call is open", \.name)
+        Member(
+            "name",
+            "demangled; \"(own code)\" is what a thread runs while no recorded call is open; \"(not recorded)\" among callers is other code that is not recorded",
+            \.name)
         Member("symbol", \.symbol)
         Member("module", \.module)
     }
@@ -99,7 +102,10 @@ package struct CallersOutput: Record {
 
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
-        Member("callers", "upside down: the function, below it its callers", .file("tree.json"), \.callers.json)
+        Member(
+            "callers",
+            "upside down: the function, below it its callers; a call within another one that came the same way is part of that one's total_ns",
+            .file("tree.json"), \.callers.json)
         Member("calls", "the function, below it what it calls", .file("tree.json"), \.calls.json)
     }
 }

@@ -1,5 +1,5 @@
 // A call tree as lines of text: a line for each node that took a large enough share of the time, and one more for the
-// rest of a node's children if they add up to such a share.
+// rest of a node's children, so that the lines below a node add up to it.
 import Presentation
 
 extension CallTree {
@@ -23,7 +23,7 @@ extension CallTree {
 
     /// Lines of one root, the title not included.
     package func lines(_ root: Root, _ options: TextOptions, _ style: TextStyle, _ body: (String) throws -> Void) rethrows {
-        let whole = nodes[root.node].total, calls = root.calls
+        let whole = nodes[root.node].total
         // A stack of our own: a path may be a million functions long.
         var waiting = [Waiting(node: root.node, level: -1, indentation: -1)]
         while let next = waiting.popLast() {
@@ -40,15 +40,13 @@ extension CallTree {
             let isDeepest = options.deepest > 0 && next.level + 1 >= options.deepest
             var shown: [Waiting] = []
             var rest = Waiting(node: nil, level: next.level + 1, indentation: next.indentation + 1)
-            for (index, child) in children(of: below).enumerated() {
+            let notRecorded = isInverted && below != node && !isDeepest ? callsNotRecorded(from: node, to: below, next) : nil
+            for (index, child) in children(of: below).enumerated() where notRecorded == nil || !isNotRecorded(child) {
                 // A thread's first ten are shown in any case: thousands of calls that take 0.5% each are worth seeing too.
                 if !isDeepest, isShown(child, whole, options) || next.level < 0 && index < 10 {
                     shown.append(Waiting(node: child, level: next.level + 1, indentation: next.indentation + 1))
                 } else {
-                    rest.count += 1
-                    rest.total &+= nodes[child].total
-                    rest.calls &+= nodes[child].calls
-                    rest.correctedTotal &+= nodes[child].correctedTotal
+                    rest.add(nodes[child])
                 }
             }
             // A chain of single calls stays in its column, or thirty levels of it would leave the screen.
@@ -58,7 +56,9 @@ extension CallTree {
                 shown[0].isChained = true
                 waiting += shown
             }
-            if rest.count > 0, isDeepest || isWorthALine(rest, whole, calls, options) { waiting.append(rest) }
+            if isInverted { rest.total = min(rest.total, nodes[below].total) } // calls of one path may lie within those of another
+            if rest.count > 0 { waiting.append(rest) }
+            if let notRecorded { waiting.append(notRecorded) }
             if !isChain { waiting += shown.reversed() }
         }
     }
@@ -87,15 +87,19 @@ extension CallTree {
         var correctedTotal: UInt64 = 0
         var total: UInt64 = 0
         var calls: UInt64 = 0
+        /// These are calls from code that is not recorded.
+        var isNotRecorded = false
+
+        mutating func add(_ node: Node) {
+            count += 1
+            total &+= node.total
+            calls &+= node.calls
+            correctedTotal &+= node.correctedTotal
+        }
     }
 
     private func isShown(_ node: Int, _ whole: UInt64, _ options: TextOptions) -> Bool {
         options.least <= 0 || Double(nodes[node].total) >= options.least * Double(whole)
-    }
-
-    /// Many small parts may make a large one, of the time or of the calls.
-    private func isWorthALine(_ rest: Waiting, _ whole: UInt64, _ calls: UInt64, _ options: TextOptions) -> Bool {
-        Double(rest.total) >= options.least * Double(whole) || calls > 0 && rest.calls >= calls / 20
     }
 
     /// A function that calls itself and nothing else is one line, however deep it goes; so are a few that call each other alternately, for
@@ -114,9 +118,39 @@ extension CallTree {
     private static let mostInTurn = 4
 
     private func onlyShownChild(of node: Int, _ whole: UInt64, _ options: TextOptions) -> Int? {
-        var children = children(of: node)
-        guard let first = children.next(), isShown(first, whole, options), children.next() == nil else { return nil }
-        return first
+        onlyChild(of: node).flatMap { isShown($0, whole, options) ? $0 : nil }
+    }
+
+    /// The only child that is a recorded function; nil: there are several, or none.
+    private func onlyChild(of node: Int) -> Int? {
+        var only: Int?
+        for child in children(of: node) where !isNotRecorded(child) {
+            if only != nil { return nil }
+            only = child
+        }
+        return only
+    }
+
+    private func isNotRecorded(_ node: Int) -> Bool { functions[nodes[node].function].isNotRecorded }
+
+    /// The nodes of a recursion, from the last level on.
+    private func levels(from node: Int, to last: Int) -> [Int] {
+        var levels = [last]
+        while levels[levels.count - 1] != node { levels.append(nodes[levels[levels.count - 1]].parent) }
+        return levels
+    }
+
+    /// What code that is not recorded has called at any level of a recursion; nil: nothing.
+    private func callsNotRecorded(from node: Int, to last: Int, _ next: Waiting) -> Waiting? {
+        var sums = Waiting(node: nil, level: next.level + 1, indentation: next.indentation + 1)
+        sums.isNotRecorded = true
+        for level in levels(from: node, to: last) {
+            // The last level has no callers where only such code has called it.
+            let callers = children(of: level).filter { isNotRecorded($0) } + (nodes[level].end == level + 1 ? [level] : [])
+            for caller in callers { sums.add(nodes[caller]) }
+        }
+        sums.total = min(sums.total, nodes[node].total)
+        return sums.count > 0 ? sums : nil
     }
 
     /// The line of a node, or of a recursion down to `last`.
@@ -124,23 +158,20 @@ extension CallTree {
         _ node: Int, to last: Int, turn: Int, of whole: UInt64, _ item: Waiting, _ options: TextOptions, _ style: TextStyle
     ) -> String {
         var figures = Figures(total: nodes[node].total, selfTime: 0, calls: 0, correctedTotal: nodes[node].correctedTotal, correctedSelf: 0)
-        var notes = Notes(), levels: UInt64 = 0
-        var level = last
-        while true {
+        var notes = Notes()
+        let all = levels(from: node, to: last)
+        for level in isInverted ? [node] : all {
             figures.calls &+= nodes[level].calls
             figures.selfTime = (figures.selfTime ?? 0) &+ nodes[level].selfTime
             figures.correctedSelf = (figures.correctedSelf ?? 0) &+ nodes[level].correctedSelf
             notes.add(nodes[level])
-            levels += 1
-            if level == node { break }
-            level = nodes[level].parent
         }
         let subject = subject(of: node)
         figures.callsMark = SuppressionMark.calls(suppressed.contains(subject))
         figures.selfMark = SuppressionMark.selfTime(holders.contains(subject))
         let function = functions[nodes[node].function]
         var name = Summary.explained(function.name)
-        let module = " [\(function.module)]"
+        let module = function.isNotRecorded ? "" : " [\(function.module)]"
         let prefix = Self.indentation(item.indentation) + (item.isChained ? "> " : "")
         if let width = options.width {
             name = cut(name, of: node, max(width - Self.columns(options).count + 8 - prefix.count - module.count, 16))
@@ -148,10 +179,10 @@ extension CallTree {
         var text = style.dim(prefix) + name + style.dim(module)
         var below = node
         for _ in 1..<turn {
-            below += 1 // the only child
+            below = onlyChild(of: below)!
             text += style.dim(" ⇄ ") + Summary.explained(functions[nodes[below].function].name)
         }
-        if levels > 1 { text += style.dim(" ×\(grouped(levels)) levels") }
+        if all.count > 1 { text += style.dim(" ×\(grouped(UInt64(all.count))) levels") }
         if let note = notes.text { text += "  " + style.alarm("(\(note))") }
         return figures.text(of: whole, options, hasCalls: !function.isOwnCode) + text
     }
@@ -169,8 +200,10 @@ extension CallTree {
     }
 
     private func rest(_ rest: Waiting, of whole: UInt64, _ options: TextOptions, _ style: TextStyle) -> String {
-        Figures(total: rest.total, selfTime: nil, calls: rest.calls, correctedTotal: rest.correctedTotal).text(of: whole, options)
-            + style.dim(Self.indentation(rest.indentation) + "… \(grouped(UInt64(rest.count))) more function\(rest.count == 1 ? "" : "s")")
+        let what =
+            rest.isNotRecorded ? Function.notRecorded.name : "… \(grouped(UInt64(rest.count))) more function\(rest.count == 1 ? "" : "s")"
+        return Figures(total: rest.total, selfTime: nil, calls: rest.calls, correctedTotal: rest.correctedTotal).text(of: whole, options)
+            + style.dim(Self.indentation(rest.indentation) + what)
     }
 
     private static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(max(depth, 0), 60)) }

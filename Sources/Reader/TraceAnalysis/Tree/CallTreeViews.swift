@@ -12,8 +12,9 @@ extension CallTree {
         }
     }
 
-    /// Who calls the functions, as a tree upside down: its first level are they, below each its callers. Times and calls
-    /// are theirs, as far as they came this way; a recursive call's time is in its outermost's.
+    /// Who calls the functions, as a tree upside down: its first level are they, below each its callers. Times and calls are theirs, as far
+    /// as they came this way, so that calls and self times of a node's callers, with those that are not recorded, add up to the node's; one
+    /// that only such code calls has none. Totals do so without recursion: a call within another one that came the same way is part of it.
     ///
     /// All callers of a recursion of n levels would be n² steps. After `mostSteps`, or as many nodes as a tree has at most, the callers that
     /// are left are "(further paths)", one level for all.
@@ -21,17 +22,32 @@ extension CallTree {
         /// A call of the functions, the caller that is next, and the node here that this one is below.
         struct Walk {
             var call: Int
-            var isOutermost: Bool
             var next: Int
             var node: Int
         }
         var assembly = CallTreeAssembly()
         let root = assembly.add(emptyRoot), top = assembly.node(ofRoot: root)
         let numbers = assembly.numbers(of: self)
-        var walks: [Walk] = []
+        var walks: [Walk] = [] // in preorder of the calls
+        var whole: UInt64 = 0
         forEachNode(of: chosen) { index, above in
-            if chosen.contains(nodes[index].function) { walks.append(Walk(call: index, isOutermost: above == 0, next: index, node: top)) }
+            guard chosen.contains(nodes[index].function) else { return }
+            walks.append(Walk(call: index, next: index, node: top))
+            if above == 0 { whole &+= nodes[index].total }
         }
+        var ends: [Int] = [] // the end of the last call in each node here that lies in no other one of it
+        func add(_ call: Int, to node: Int) {
+            var sums = nodes[call]
+            while ends.count <= node { ends.append(0) }
+            if call < ends[node] {
+                sums.total = 0
+                sums.totalCost = 0
+            } else {
+                ends[node] = sums.end
+            }
+            assembly.add(sums, to: node)
+        }
+        var fromElsewhere: [(node: Int, call: Int)] = [] // what code that is not recorded has called
         var steps = 0, isFirst = true
         while !walks.isEmpty {
             steps += walks.count
@@ -39,23 +55,25 @@ extension CallTree {
             isFirst = false
             var left = 0
             for index in walks.indices {
-                var walk = walks[index], sums = nodes[walk.call]
-                if !walk.isOutermost {
-                    sums.total = 0
-                    sums.totalCost = 0
-                }
+                var walk = walks[index]
                 walk.node = assembly.child(walk.node, isLast ? assembly.number(Self.elsewhere) : numbers[nodes[walk.next].function])
-                assembly.add(sums, to: walk.node)
+                add(walk.call, to: walk.node)
                 walk.next = nodes[walk.next].parent
-                if nodes[walk.next].function >= 0, !isLast {
+                if isLast { continue }
+                if nodes[walk.next].function >= 0 {
                     walks[left] = walk
                     left += 1
+                } else {
+                    fromElsewhere.append((walk.node, walk.call))
                 }
             }
             walks.removeLast(walks.count - left)
         }
+        let called = assembly.parents, notRecorded = assembly.number(.notRecorded)
+        for (node, call) in fromElsewhere where called.contains(node) { add(call, to: assembly.child(node, notRecorded)) }
         for process in processes { _ = assembly.add(process) }
         var tree = assembly.tree()
+        tree.nodes[tree.roots[0].node].total = whole
         tree.isInverted = true
         return tree
     }

@@ -10,7 +10,8 @@ struct Callers: ParsableCommand {
             The first tree is inverted: the function's callers are below it, and their callers below them, each with the \
             function's calls and time that came through that path. The second tree shows what the function calls, from \
             all callers together. Callers are recorded functions: those of the program itself only with tracer record \
-            --functions '*'. --sites shows calling lines, also of code that is not recorded.
+            --functions '*'. (not recorded) is other code, where it is one caller of several. --sites shows calling lines, \
+            also of code that is not recorded.
 
             EXAMPLES
               tracer callers app.trace SQL_exec
