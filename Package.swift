@@ -93,8 +93,8 @@ let package = Package(
         .target(name: "CTracerAPI", path: "Sources/Program/CTracerAPI"),
         .target(name: "TracerAPI", dependencies: ["CTracerAPI"], path: "Sources/Program/TracerAPI"),
         .testTarget(name: "TracerAPITests", dependencies: ["TracerAPI"]),
-        // In libstdc++, libswiftCore and libiberty.
-        .systemLibrary(name: "CDemangle", path: "Sources/Binaries/CDemangle"),
+        // In libswiftCore and libiberty.
+        .target(name: "CDemangle", path: "Sources/Binaries/CDemangle", linkerSettings: [.linkedLibrary("iberty")]),
         // libdw and libelf of elfutils.
         .systemLibrary(name: "CElfutils", path: "Sources/Binaries/CElfutils"),
         // ELF files and their DWARF.

@@ -523,8 +523,77 @@ def without_file(name):
 
 
 def without_module(name):
-    """Where several modules have a name, callgrind's ends with the module: main (git)."""
+    """A name that several modules have ends with the module in callgrind's format: main (git)."""
     return re.sub(r" \([^ ()]*\)$", "", name)
+
+
+class HostileNames(ExportTest):
+    """Functions whose names end rows, scripts and fields, and speak to the terminal: from a plan, and from the program's file."""
+    NAMES = {"first": "\033[31mred", "second": "line1\nline2", "third": "</script><script>alert(1)</script>", "fourth": 'quote"\u0301,\u202etext'}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = new_folder()
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        program = os.path.join(cls.folder, "p")
+        source = "".join(f"__attribute__((noinline)) int {name}(int n) {{ return n + rand() % 2; }}\n" for name in cls.NAMES)
+        with open(program + ".c", "w") as file:
+            file.write("#include <stdlib.h>\n" + source + "int main(void) { return " + " + ".join(f"{name}(1)" for name in cls.NAMES) + " < 0; }\n")
+        run("gcc", "-O1", "-o", program, program + ".c")
+        run("objcopy", *[f"--redefine-sym={name}={other}" for name, other in cls.NAMES.items()], program)
+        cls.trace, cls.program = os.path.join(cls.folder, "t.trace"), program
+        run(TOOL, "record", "--quiet", "--functions", "*", "-o", cls.trace, "--", program)
+
+    def outputs(self, cache):
+        """What each command prints or writes, by its words."""
+        environment = {**os.environ, "XDG_CACHE_HOME": cache, "TRACER_CACHE": "on"}
+        for words in [["report", "--top", "0"], ["report", "--csv"], ["report", "--json"], ["tree", "--min-share", "0"], ["callers", "*red*"],
+                      ["replay"], ["coverage", "--all"], ["report", "--by", "caller", "--top", "0"]]:
+            command = [words[0], self.trace, *words[1:]]
+            yield words, tracer(*command, env=environment).stdout
+        yield ["plan"], tracer("plan", self.program, "--all", env=environment).stdout
+        for format in ["chrome", "speedscope", "folded", "callgrind", "csv"]:
+            output = os.path.join(self.folder, "out")
+            tracer("export", self.trace, "--format", format, "--force", "-o", output, env=environment)
+            yield ["export", format], pathlib.Path(output).read_bytes()
+        page = os.path.join(self.folder, "page.html")
+        tracer("view", self.trace, "-o", page, "--force", env=environment)
+        yield ["view"], pathlib.Path(page).read_bytes()
+
+    def test_no_output_has_what_names_must_not_have(self):
+        self.assertTrue(self.NAMES)
+        for cache in [os.path.join(scratch(), "cache"), self.folder]: # with the plan, and without
+            seen = 0
+            for words, output in self.outputs(cache):
+                with self.subTest(" ".join(words), cache=cache):
+                    text = output.decode()
+                    self.assertNotRegex(text, r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+                    self.assertNotRegex(text, r"(?m)^line2|line1$", "a name is one row's")
+                    if words == ["view"]:
+                        self.assertNotIn("<script>alert", text)
+                    seen += "line1\ufffdline2" in text
+            self.assertGreater(seen, 8, "the names are there")
+
+    def test_paths_are_shown_without_what_they_must_not_have(self):
+        folder = os.path.join(self.folder, "folder\033[32m\nline2")
+        os.mkdir(folder)
+        program, trace = shutil.copy(self.program, os.path.join(folder, "p\033[35m\nline2")), os.path.join(folder, "t.trace")
+        run(TOOL, "record", "--quiet", "-o", trace, "--", program)
+        for words in [["info", trace], ["report", trace], ["libs", trace], ["startup", trace], ["diff", trace, trace], ["plan", program]]:
+            with self.subTest(words[0]):
+                text = tracer(*words).stdout.decode()
+                self.assertNotRegex(text, r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+                self.assertNotRegex(text, r"(?m)^line2")
+                if words[0] != "startup": # its text does not name the program
+                    self.assertIn("p\ufffd[35m\ufffdline2", text)
+
+    def test_rows_are_whole(self):
+        folded = pathlib.Path(self.export("folded", self.trace)).read_text()
+        self.assertTrue(all(re.search(r" [0-9]+$", line) for line in folded.splitlines()))
+        with open(self.export("csv", self.trace), newline="") as file:
+            rows = list(csv.reader(file))
+        self.assertEqual({len(row) for row in rows}, {len(rows[0])})
+        self.assertIn('quote"\u0301,\ufffdtext', [row[rows[0].index("function")] for row in rows])
 
 
 class Folded(ExportTest):

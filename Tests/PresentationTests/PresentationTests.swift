@@ -81,7 +81,7 @@ struct NumberTests {
 struct QuotingTests {
     @Test(arguments: [
         ("plain", "plain"), ("a,b", "\"a,b\""), ("say \"no\"", "\"say \"\"no\"\"\""), ("two\nlines", "\"two\nlines\""),
-        ("two\r\nlines", "\"two\r\nlines\""),
+        ("two\r\nlines", "\"two\r\nlines\""), ("a\"\u{301},b", "\"a\"\"\u{301},b\""),
     ])
     func fieldsOfCSVAreQuotedWhereTheyMustBe(text: String, field: String) { #expect(CSV.field(text) == field) }
 
@@ -90,7 +90,9 @@ struct QuotingTests {
     }
 
     /// Held against the shell itself.
-    @Test(arguments: ["", "plain", "two words", "it's", "$HOME", "a\nb", "*", "größe", "a\u{a0}b", "-n", "\\", "\"", "~root", "#"])
+    @Test(arguments: [
+        "", "plain", "two words", "it's", "$HOME", "a\nb", "*", "größe", "a\u{a0}b", "-n", "\\", "\"", "~root", "#", "'\u{301}; echo no",
+    ])
     func wordsComeBackFromAShell(word: String) throws {
         let shell = Process(), pipe = Pipe()
         shell.executableURL = URL(fileURLWithPath: "/bin/sh")

@@ -176,6 +176,29 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         #expect(loaded.summary.functions.map { $0.name } == ["evil\u{fffd}[2J"])
     }
 
+    /// A mangled name is ASCII, and may stand for one that is not: U+009B begins a control sequence, U+202E turns what follows around.
+    @Test func controlCharactersOfDemangledNamesDoNotReachTheTerminal() {
+        #expect(demangled("$s1a005x_ubayyF") == "a.x\u{fffd}() -> ()")
+    }
+
+    /// Each level of these names doubles what it stands for: 40 of them would take longer than anybody waits.
+    @Test func namesThatDoubleStayMangled() {
+        for name in [cxxName, packName, rustName, swiftName] {
+            #expect(demangled(name(40)) == name(40))
+            #expect(demangled(name(2)) != name(2), "it is a name")
+            for levels in 3..<40 { #expect(demangled(name(levels)).utf8.count <= 1024 + 64 * name(levels).utf8.count) }
+        }
+    }
+
+    @Test func longNamesOfOrdinaryProgramsAreReadable() {
+        // A name in LLVM 19: 18 substitutions, and an expansion of a parameter pack.
+        let name =
+            "_ZN4llvm3orc6shared6detail38serializeViaSPSToWrapperFunctionResultINS1_10SPSArgListIJNS1_15SPSExecutorAddrEmNS1_11SPSSequence"
+            + "INS1_8SPSTupleIJNS6_IcEEbEEEEEEEEJNS0_12ExecutorAddrEmNS0_15SymbolLookupSetEEEENS1_21WrapperFunctionResultEDpRKT0_"
+        #expect(demangled(name).hasPrefix("llvm::orc::shared::WrapperFunctionResult llvm::orc::shared::detail::serializeVia"))
+        #expect(demangled("_ZN8dispatch9transportEv") == "dispatch::transport()")
+    }
+
     @Test func aStoredFrameOfAnImpossibleFunctionKeepsItsPosition() throws {
         let loaded = try Loaded([.inherit(.max, 0), .call(1, 10, 20)])
         #expect(loaded["?#0"]?.selfTime == 10)
@@ -220,4 +243,46 @@ private func readAll(_ file: TemporaryFile) -> Bool {
             readAll(file)
         }
     }
+}
+
+private func base(_ number: Int, of digits: String) -> String {
+    let digits = Array(digits)
+    var rest = number, text = ""
+    repeat {
+        text = String(digits[rest % digits.count]) + text
+        rest /= digits.count
+    } while rest > 0
+    return text
+}
+
+/// A<A<A<int, int>, A<int, int>>, …>: Itanium C++ ABI, 5.1.10.
+private func nestedTemplate(_ levels: Int) -> String {
+    func substitution(_ index: Int) -> String {
+        index == 0 ? "S_" : "S" + base(index - 1, of: "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") + "_"
+    }
+    return "1AI" + String(repeating: "S_I", count: levels - 1) + "iiE" + (1..<levels).map { substitution($0) + "E" }.joined()
+}
+
+private func cxxName(_ levels: Int) -> String { "_Z1f" + nestedTemplate(levels) }
+
+/// The printer looks for a pack in what it expands, before it writes any of it (d_find_pack of libiberty's cp-demangle.c).
+private func packName(_ levels: Int) -> String { "_Z1fDp" + nestedTemplate(levels) }
+
+/// Tuples of two: https://doc.rust-lang.org/rustc/symbol-mangling/v0.html, "Backref".
+private func rustName(_ levels: Int) -> String {
+    func reference(_ position: Int) -> String {
+        "B" + (position == 0 ? "" : base(position - 1, of: "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) + "_"
+    }
+    let start = "INvC1a1f"
+    return "_R" + start + String(repeating: "T", count: levels) + "TmmE"
+        + (1...levels).map { reference(start.utf8.count + levels - $0 + 1) + "E" }.joined() + "E"
+}
+
+/// Generic structures of two: swift, docs/ABI/Mangling.rst, "Substitutions".
+private func swiftName(_ levels: Int) -> String {
+    func substitution(_ index: Int) -> String {
+        index < 26 ? "A" + base(index, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ") : "A\(index == 26 ? "" : String(index - 27))_"
+    }
+    return "$s1a1fyyAA1PVy" + String(repeating: "ADy", count: levels - 1) + "S2iG"
+        + (1..<levels).map { substitution(3 + $0) + "G" }.joined() + "F"
 }

@@ -78,7 +78,7 @@ private struct PlannedNames: Sendable {
             guard let names = plan.names, UInt64(function.address) == offset, function.name_count > 0,
                 function.names < plan.header.pointee.names_count
             else { return nil }
-            return String(cString: names + Int(function.names))
+            return printable(String(cString: names + Int(function.names)))
         }
     }
 }

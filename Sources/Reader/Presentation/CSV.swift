@@ -3,7 +3,8 @@ package enum CSV {
     /// In quotes where it needs them: with a comma, a quote or the end of a line in it.
     package static func field(_ text: String) -> String {
         guard text.utf8.contains(where: { $0 == 0x2c || $0 == 0x22 || $0 == 0x0a || $0 == 0x0d }) else { return text }
-        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+        // A quote with an accent is one Character, and is a quote to who reads it.
+        return "\"" + text.unicodeScalars.map { $0 == "\"" ? "\"\"" : String($0) }.joined() + "\""
     }
 
     /// Returns the rows that an output has in the list of this key: a line with the names of the columns, then one for each row. The

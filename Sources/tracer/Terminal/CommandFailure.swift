@@ -1,4 +1,5 @@
 // How a command that fails ends, and what the tool says on stderr.
+import ELF
 import EntryPlan
 import FunctionUse
 import Glibc
@@ -48,7 +49,7 @@ extension CommandFailure {
 
 /// One line on stderr, marked as ours.
 func complain(_ message: String) {
-    writeError("tracer: \(message)\n")
+    writeError("tracer: \(printable(message))\n")
 }
 
 func writeError(_ text: String) { writeAll(Array(text.utf8), to: STDERR_FILENO) }

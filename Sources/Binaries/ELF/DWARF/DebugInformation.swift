@@ -83,7 +83,7 @@ package final class DebugInformation {
     private static func location(_ line: OpaquePointer, in unit: inout Dwarf_Die) -> SourceLocation? {
         var number: Int32 = 0
         guard dwarf_lineno(line, &number) == 0, number > 0, let source = dwarf_linesrc(line, nil, nil) else { return nil }
-        return SourceLocation(path: absolute(String(cString: source), string(&unit, Int(DW_AT_comp_dir))), line: Int(number))
+        return SourceLocation(path: absolute(printable(source), string(&unit, Int(DW_AT_comp_dir))), line: Int(number))
     }
 
     private static let mostInlined = 256
@@ -115,7 +115,7 @@ package final class DebugInformation {
         guard dwarf_attr_integrate(&die, UInt32(name), &attribute) != nil,
             let text = dwarf_formstring(&attribute)
         else { return nil }
-        return String(cString: text)
+        return printable(text)
     }
 
     /// Returns the ranges of all code of the unit at this address (100,000 at most); empty: no unit holds it.
@@ -176,7 +176,7 @@ package final class DebugInformation {
                 var line: Int32 = 0
                 // Only variables with a location: neither declarations nor constants.
                 guard dwarf_hasattr(&die, UInt32(DW_AT_location)) != 0, dwarf_decl_line(&die, &line) == 0,
-                    let file = dwarf_decl_file(&die).map({ String(cString: $0) }) ?? source.name,
+                    let file = dwarf_decl_file(&die).map({ printable($0) }) ?? source.name,
                     lines.contains(SourceLocation(path: absolute(file, source.directory), line: Int(line))),
                     let name = string(&die, Int(DW_AT_linkage_name)) ?? string(&die, Int(DW_AT_name))
                 else { continue }

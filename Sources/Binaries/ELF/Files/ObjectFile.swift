@@ -97,7 +97,7 @@ package final class ObjectFile {
             guard header.sh_flags & UInt64(SHF_ALLOC) != 0, address >= header.sh_addr, address - header.sh_addr < header.sh_size,
                 let name = elf_strptr(elf, names, Int(header.sh_name))
             else { return }
-            found = found ?? String(cString: name)
+            found = found ?? printable(name)
         }
         return found
     }

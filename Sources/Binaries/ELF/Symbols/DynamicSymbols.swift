@@ -24,7 +24,7 @@ package struct DynamicSymbols: Sendable {
         guard let table, let symbols = SymbolSection(table.section, table.header, of: file) else { return }
         let versionData = versions.flatMap { elf_getdata($0, nil) }
         let versionNames = versionDefinitions.map { Self.versionNames($0.0, $0.1, file) } ?? [:]
-        func name(_ symbol: GElf_Sym) -> String? { symbols.name(of: symbol).map { String(cString: $0) } }
+        func name(_ symbol: GElf_Sym) -> String? { symbols.name(of: symbol).map { printable($0) } }
 
         for (index, symbol) in symbols.enumerated() {
             let type = Int32(symbol.st_info & 0xf)
@@ -61,7 +61,7 @@ package struct DynamicSymbols: Sendable {
                 definition.vd_flags & 1 == 0,
                 let name = elf_strptr(file.elf, Int(header.sh_link), Int(auxiliary.vda_name))
             {
-                names[definition.vd_ndx & 0x7fff] = String(cString: name)
+                names[definition.vd_ndx & 0x7fff] = printable(name)
             }
             guard definition.vd_next > 0 else { break }
             offset = offset &+ Int32(truncatingIfNeeded: definition.vd_next)

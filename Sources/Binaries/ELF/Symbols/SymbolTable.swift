@@ -62,7 +62,7 @@ package struct SymbolTable {
             let type = Int32(symbol.st_info & 0xf), binding = Int32(symbol.st_info >> 4)
             if type == STT_FILE {
                 // gABI, "Symbol Table": it precedes the file's other local symbols. The linker's own has no name.
-                sourceFile = symbols.name(of: symbol).map { add(String(cString: $0)) } ?? -1
+                sourceFile = symbols.name(of: symbol).map { add(printable($0)) } ?? -1
                 continue
             }
             guard symbol.st_shndx != UInt16(SHN_UNDEF), symbol.st_value != 0,
@@ -77,7 +77,7 @@ package struct SymbolTable {
                 sectionEnds[symbol.st_shndx] = known
                 end = max(known, symbol.st_value &+ 1)
             }
-            let bytes = SymbolSection.withoutVersion(name), text = String(decoding: bytes, as: UTF8.self)
+            let bytes = SymbolSection.withoutVersion(name), text = printable(bytes)
             let isResolver = type == STT_GNU_IFUNC
             entries.append(
                 Entry(

@@ -1,5 +1,6 @@
 // A plan as it lies in its file, for the tool.
 import CTraceLayout
+import ELF
 import TraceFormat
 
 public struct PlanFile: Sendable {
@@ -52,7 +53,7 @@ public struct PlanFile: Sendable {
             let rest = content[at..<end]
             let length = (rest.firstIndex(of: 0) ?? end) - at
             defer { at += length + 1 }
-            return String(decoding: rest.prefix(length), as: UTF8.self)
+            return printable(rest.prefix(length))
         }
     }
 }

@@ -1,4 +1,5 @@
 // Two builds side by side, for people.
+import ELF
 import Presentation
 import Statistics
 
@@ -19,7 +20,7 @@ package struct BuildText {
 
     package func lines(_ comparison: BuildComparison) -> [String] {
         var lines = [
-            style.bold("old  ") + comparison.old.command.text, style.bold("new  ") + comparison.new.command.text,
+            style.bold("old  ") + printable(comparison.old.command.text), style.bold("new  ") + printable(comparison.new.command.text),
             "\(counted(runs, "launch", "launches")) of each build per figure, old and new alternately, without the agent; ready: \(readyReason)",
             machine(comparison),
         ]

@@ -1,4 +1,5 @@
 // A series of launches, and two of them side by side, for people.
+import ELF
 import Foundation
 import Presentation
 import Statistics
@@ -19,7 +20,7 @@ package struct LaunchText {
 
     package func table(_ result: LaunchResult, _ command: LaunchCommand, top: Int = 5) -> String {
         let summary = LaunchSummary(result.corrected)
-        var lines = [heading(command.text, result), ""]
+        var lines = [heading(printable(command.text), result), ""]
         var columns = LaunchSummary.Stage.columns(["name", "p50_ns", "p90_ns", "p95_ns", "mean_ns", "spread_ns"])
         if let map = result.pageInMap {
             columns.append(
@@ -128,7 +129,7 @@ package struct LaunchText {
         _ first: LaunchResult, _ second: LaunchResult, _ commands: (LaunchCommand, LaunchCommand), _ comparison: LaunchComparison
     ) -> String {
         var lines = [
-            style.bold("A  ") + commands.0.text, style.bold("B  ") + commands.1.text,
+            style.bold("A  ") + printable(commands.0.text), style.bold("B  ") + printable(commands.1.text),
             "\(first.profiles.count) launches each, \(plan.cold == .no ? "warm" : "cold"), in random order; ready: \(second.readyReason)"
                 + machine([first, second]), "",
         ]

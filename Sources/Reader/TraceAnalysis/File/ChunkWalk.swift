@@ -2,6 +2,7 @@
 // be and none is, the chunk was not finished or its space is being used anew (a magic of zero, and anything after it),
 // or the file is damaged: the walk then goes on page by page until it meets a header again.
 import CTraceLayout
+import ELF
 import TraceFormat
 
 /// Header of a chunk, validated: offsets in order, sizes within the chunk and the file.
@@ -148,7 +149,7 @@ struct ChunkWalk {
     private mutating func note(_ buffer: borrowing ByteBuffer, _ chunk: Chunk) {
         guard !chunk.isMetadata else { return }
         let offset = MemoryLayout<trace_chunk_header>.offset(of: \.thread_name)!
-        let name = text(buffer.bytes(at: offset, byteCount: 16).prefix { $0 != 0 })
+        let name = printable(buffer.bytes(at: offset, byteCount: 16).prefix { $0 != 0 })
         if let known = threadNames[chunk.thread], known.sequence > chunk.sequence || name.isEmpty { return }
         threadNames[chunk.thread] = (chunk.sequence, name)
     }
@@ -183,19 +184,4 @@ struct ChunkWalk {
             openFrames: Int(max(header.open_frames, header.stored_frames)), storedFrames: Int(header.stored_frames),
             filteredByTime: header.filtered_by_time, filteredByDepth: header.filtered_by_depth, dropped: header.dropped)
     }
-}
-
-/// Text of a file: UTF-8 as far as it is, control characters made visible so that none reaches a terminal.
-func text(_ bytes: some Collection<UInt8>) -> String {
-    var result = String(decoding: bytes, as: UTF8.self)
-    // Nearly every name is plain ASCII, and a run of many processes has a million of them.
-    if bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) { return result }
-    if result.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }) {
-        result = String(
-            String.UnicodeScalarView(
-                result.unicodeScalars.map {
-                    $0.value < 0x20 || (0x7f...0x9f).contains($0.value) ? "\u{fffd}" : $0
-                }))
-    }
-    return result
 }

@@ -1,6 +1,7 @@
 // Kernel events of a process: when its threads had a CPU, began and ended, waited for pages, and what they were found waiting in.
 // There may be many millions, so they are read only on demand. Their times are converted to ticks of the recording clock.
 import CTraceLayout
+import ELF
 import Presentation
 import TraceFormat
 
@@ -154,7 +155,7 @@ package struct KernelRecords: Sendable, RecordReader {
             let fixed = try body(trace_task_record.self, buffer, offset, byteCount)
             guard let kind = Task.Kind(rawValue: Int(record.key)) else { return }
             let name = buffer.bytes(at: offset + MemoryLayout<trace_task_record>.offset(of: \.name)!, byteCount: 16).prefix { $0 != 0 }
-            tasks[fixed.tid, default: []].append(Task(at: ticks(fixed.ns), kind: kind, by: fixed.by, name: text(Array(name))))
+            tasks[fixed.tid, default: []].append(Task(at: ticks(fixed.ns), kind: kind, by: fixed.by, name: printable(Array(name))))
         case TRACE_RECORD_PAGE_FAULT:
             let fixed = try body(trace_page_fault_record.self, buffer, offset, byteCount)
             let path = try tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestText)
@@ -214,7 +215,7 @@ package struct KernelRecords: Sendable, RecordReader {
 
     private mutating func text(_ bytes: [UInt8]) -> String {
         if let known = texts[bytes] { return known }
-        let text = TraceAnalysis.text(bytes)
+        let text = printable(bytes)
         texts[bytes] = text
         return text
     }

@@ -1,5 +1,6 @@
 // The records that make a trace self-contained: program, settings, modules, functions, threads.
 import CTraceLayout
+import ELF
 import Presentation
 import Symbols
 import TraceFormat
@@ -135,7 +136,7 @@ package struct Metadata: Sendable, RecordReader {
                 at: offset + MemoryLayout<trace_module_record>.offset(of: \.build_id)!,
                 byteCount: Int(module.build_id_bytes))
             modules[module.module] = Module(
-                index: module.module, path: text(path), buildID: buildID, loadBias: module.load_bias,
+                index: module.module, path: printable(path), buildID: buildID, loadBias: module.load_bias,
                 addresses: module.low_address..<module.high_address, loaded: Ticks(module.loaded_ticks))
         case TRACE_RECORD_FUNCTION:
             let function = try body(trace_function_record.self, buffer, offset, byteCount)
@@ -190,7 +191,7 @@ package struct Metadata: Sendable, RecordReader {
         case TRACE_RECORD_UNRECORDED:
             let fixed = try body(trace_unrecorded_record.self, buffer, offset, byteCount)
             let path = try tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestName)
-            if unrecorded.count < Self.mostUnrecorded { unrecorded.append(UnrecordedProcess(fixed, program: text(path))) }
+            if unrecorded.count < Self.mostUnrecorded { unrecorded.append(UnrecordedProcess(fixed, program: printable(path))) }
         case TRACE_RECORD_REPLACED, TRACE_RECORD_KERNEL_NAME: break
         case _ where KernelRecords.kinds.contains(Int(record.type)): break
         default: try readStart(record, buffer, offset, byteCount)
@@ -202,7 +203,7 @@ package struct Metadata: Sendable, RecordReader {
         if key == TRACE_TASK_ENDED { taskEnds[task.tid, default: []].append(task.ns) }
         guard key == TRACE_TASK_EXECUTED, executions.count < Self.mostExecutions else { return }
         let name = buffer.bytes(at: offset + MemoryLayout<trace_task_record>.offset(of: \.name)!, byteCount: 16).prefix { $0 != 0 }
-        executions.append((task.ns, text(Array(name))))
+        executions.append((task.ns, printable(Array(name))))
     }
 
     private mutating func readStart(
@@ -242,7 +243,7 @@ package struct Metadata: Sendable, RecordReader {
                 Load(
                     number: load.load, thread: load.thread, callerModule: known(load.caller_module),
                     initializer: known(load.initializer), begin: load.begin_ticks == 0 ? nil : Ticks(load.begin_ticks),
-                    opened: load.opened_ticks == 0 ? nil : Ticks(load.opened_ticks), mapped: Usage(load.mapped), path: text(path)))
+                    opened: load.opened_ticks == 0 ? nil : Ticks(load.opened_ticks), mapped: Usage(load.mapped), path: printable(path)))
         case TRACE_RECORD_LOAD_END:
             let end = try body(trace_load_end_record.self, buffer, offset, byteCount)
             start.end(load: end.load, Usage(end.usage))
@@ -280,8 +281,8 @@ package struct Metadata: Sendable, RecordReader {
             relativeRelocations: detail.relative_relocations, relrBytes: detail.relr_bytes,
             symbolRelocations: detail.symbol_relocations, otherRelocations: detail.other_relocations,
             jumpSlots: detail.jump_slots, isLazy: detail.flags & UInt32(TRACE_MODULE_LAZY) != 0,
-            mappedBytes: detail.mapped_bytes, soname: text(soname.prefix { $0 != 0 }),
-            needed: needed.split(separator: 0).map { text($0) })
+            mappedBytes: detail.mapped_bytes, soname: printable(soname.prefix { $0 != 0 }),
+            needed: needed.split(separator: 0).map { printable($0) })
     }
 
     private mutating func add(_ bytes: [UInt8], key: Int) {
@@ -289,11 +290,11 @@ package struct Metadata: Sendable, RecordReader {
         switch key {
         case TRACE_TEXT_ARGUMENTS, TRACE_TEXT_SETTINGS:
             // NUL after each: an empty argument is one too.
-            var parts = bytes.split(separator: 0, omittingEmptySubsequences: false).map { text($0) }
+            var parts = bytes.split(separator: 0, omittingEmptySubsequences: false).map { printable($0) }
             if parts.last == "" { parts.removeLast() }
             texts[key, default: []] += parts
         default:
-            texts[key, default: []].append(text(bytes.prefix { $0 != 0 }))
+            texts[key, default: []].append(printable(bytes.prefix { $0 != 0 }))
         }
     }
 }

@@ -1,5 +1,6 @@
 // The stacks that `tracer record --sample` has taken, as they lie in the file.
 import CTraceLayout
+import ELF
 import TraceFormat
 
 package struct SampleRecords: Sendable, RecordReader {
@@ -74,7 +75,7 @@ package struct SampleRecords: Sendable, RecordReader {
             let fixed = try body(trace_code_name_record.self, buffer, offset, byteCount)
             guard fixed.address <= .max - fixed.code_bytes else { throw DamagedRecord() }
             let name = try tail(fixed, fixed.name_bytes, buffer, offset, byteCount, Self.longestName)
-            let code = NamedCode(start: fixed.address, end: fixed.address + fixed.code_bytes, name: text(name))
+            let code = NamedCode(start: fixed.address, end: fixed.address + fixed.code_bytes, name: printable(name))
             if Int(record.type) == TRACE_RECORD_CODE_NAME { madeCode.append(code) } else { kernelCode.append(code) }
         default: break
         }

@@ -1,6 +1,7 @@
 // All pointer arithmetic of the reader. A trace file is hostile input: it may be cut, damaged, or change while it is
 // being read. So it is never mapped (a file truncated under a mapping is SIGBUS) but read with pread into buffers of
 // our own, and every access to those is checked here. Above this file is ordinary Swift.
+import ELF
 import Glibc
 
 /// An open file, readable at any offset from any thread.
@@ -115,7 +116,7 @@ struct ByteBuffer: ~Copyable {
     /// The text in as much of `byteCount` bytes at `offset` as was read, without a copy of them.
     func text(at offset: Int, byteCount: Int) -> String {
         guard offset >= 0, byteCount > 0, offset < count else { return "" }
-        return TraceAnalysis.text(UnsafeRawBufferPointer(start: base + offset, count: min(byteCount, count - offset))) // in bounds by the line above
+        return printable(UnsafeRawBufferPointer(start: base + offset, count: min(byteCount, count - offset))) // in bounds by the line above
     }
 
     /// Returns true if nothing but zeros was read there.

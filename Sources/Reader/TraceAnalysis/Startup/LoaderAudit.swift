@@ -4,6 +4,7 @@
 //   S name  it begins to look for an object               A 0     all objects are relocated (1: it adds, 2: it removes some)
 // With that it ends. A process that calls exec begins again with a V.
 import CTraceLayout
+import ELF
 import Presentation
 import TraceFormat
 
@@ -43,7 +44,7 @@ package struct LoaderAudit: Sendable, Equatable {
         for bytes in lines.split(separator: UInt8(ascii: "\n")) {
             let fields = bytes.split(separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false)
             guard fields.count == 3, fields[0].count == 1, let time = UInt64(String(decoding: fields[1], as: UTF8.self)) else { return nil }
-            let rest = text(fields[2])
+            let rest = printable(fields[2])
             switch fields[0].first {
             case UInt8(ascii: "V"):
                 isOurs = rest == String(pid) && time <= agentStarted

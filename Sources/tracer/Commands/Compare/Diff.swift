@@ -1,4 +1,5 @@
 import ArgumentParser
+import ELF
 import Presentation
 import TraceAnalysis
 import TracePage
@@ -94,8 +95,8 @@ struct Diff: ParsableCommand {
         } else {
             try display.output().show(diff, json: json) { output in
                 let style = output.style
-                try output.line(style.bold("before  ") + describe(first))
-                try output.line(style.bold("after   ") + describe(second))
+                try output.line(style.bold("before  ") + printable(describe(first)))
+                try output.line(style.bold("after   ") + printable(describe(second)))
                 try output.write(diff.text(top: top, width: output.width, names: names.style, style))
             }
         }

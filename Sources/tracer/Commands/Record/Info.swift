@@ -51,7 +51,9 @@ struct Info: ParsableCommand {
         if let trace = whole.only {
             try row("program", trace.program + (trace.programName == basename(trace.program) ? "" : ", called as \(trace.programName)"))
         } else {
-            try row("run", "\(run.path), \(counted(whole.processes.count, "process", "processes")), \(counted(images.count, "trace"))")
+            try row(
+                "run",
+                "\(printable(run.path)), \(counted(whole.processes.count, "process", "processes")), \(counted(images.count, "trace"))")
         }
         try row("command line", whole.commandLine)
         if let trace = whole.only {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CTraceLayout
+import ELF
 import EntryPlan
 import Presentation
 import TraceAnalysis
@@ -77,7 +78,7 @@ struct Plan: ParsableCommand {
             let counts = used.map { tactic in each.functions.count { $0.tactic == tactic.rawValue } }
             table.add(
                 [grouped(each.functions.count), grouped(each.patchedCount), share(each)]
-                    + counts.map { grouped($0) } + [grouped(each.functions.count - each.patchedCount), each.plan.path])
+                    + counts.map { grouped($0) } + [grouped(each.functions.count - each.patchedCount), printable(each.plan.path)])
         }
         try output.lines(table.lines(output.style, width: output.width))
         try writeReasons(chosen, output)
