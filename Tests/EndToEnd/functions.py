@@ -325,6 +325,55 @@ def names_are_found_by_build_id(test):
     expect(said.count("are shown by address") == 1 and "counts" in said, f"nothing says so: {said}")
 
 
+# Two functions that change places from one build to the next; the program has no build-id, as clang and lld leave it.
+REBUILT = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#define FUNCTION __attribute__((noinline))
+#ifdef FIRST
+FUNCTION int apple(int v) { return v + rand() % 2; }
+FUNCTION int lemon(int v) { return v - rand() % 2; }
+#else
+FUNCTION int lemon(int v) { return v - rand() % 2; }
+FUNCTION int apple(int v) { return v + rand() % 2; }
+#endif
+int main(void) {
+    int sum = 0;
+    for (int n = 0; n < 100; n++) sum += apple(n);
+    for (int n = 0; n < 7; n++) sum += lemon(n);
+    printf("%d\n", sum);
+    return 0;
+}
+"""
+
+
+def names_are_found_by_size_and_time(test):
+    """Without a build-id: in the plan of the very file that ran, in that file as long as it is there, and never in one that has taken its place."""
+    options = ("-O1", "-g", "-Wl,--build-id=none")
+    program = test.planned("gcc", *options, "-DFIRST", source=REBUILT, name="app")
+    test.traced([program], "*")
+    path, = (test.trace(name) for name in os.listdir(test.traces))
+    before = os.stat(program)
+
+    def report(**variables):
+        done = test.tool("report", path, "--json", "--lines", env=test.environment(**variables))
+        rows = [function for function in json.loads(done.stdout)["functions"] if function["module"] == "app"]
+        return {row["symbol"]: row["calls"] for row in rows}, {row["symbol"]: row["line"] for row in rows}, done.stderr
+
+    nowhere = {"XDG_CACHE_HOME": test.path("no-cache")}
+    for variables in ({}, nowhere):
+        calls, lines, said = report(**variables)
+        expect((calls["apple"], calls["lemon"]) == (100, 7) and lines["apple"] and lines["lemon"] and not said, f"{calls}, {lines}, {said}")
+    test.build("gcc", *options, source=REBUILT, name="app")  # in its place
+    os.utime(program, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000))  # a clock may be coarser than a build takes
+    calls, lines, said = report()
+    expect((calls["apple"], calls["lemon"]) == (100, 7) and not any(lines.values()) and "is not the file that was traced any more" in said,
+           f"with the plan: {calls}, {lines}, {said}")
+    calls, lines, said = report(**nowhere)
+    expect({7, 100} <= set(calls.values()) and not {"apple", "lemon"} & calls.keys() and not any(lines.values())
+           and said.count("was written again after it was traced") == 1, f"without the plan: {calls}, {lines}, {said}")
+
+
 def a_plan_of_a_stripped_copy_hides_no_names(test):
     """Both have the same build-id, by which plans are kept."""
     program = test.build("gcc", "-O1", source=SIMPLE, name="simple")

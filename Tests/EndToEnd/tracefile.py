@@ -235,6 +235,7 @@ class Trace:
             raise Damaged(f"{path}: version {self.header['version']}")
         self.layout = LAYOUTS[self.header["version"]]
         self._planned = {}
+        self.files = {}  # size, and time of the last write in nanoseconds, of modules without a build-id
         self.state = STATE_NAMES.get(self.header["state"], "unknown")
         self.dropped = self.header["dropped"]
         self.chunks = list(self._chunks())
@@ -348,6 +349,11 @@ class Trace:
                 index, length, bias, low, high, loaded, id_bytes = struct.unpack_from("<2I4QI", body, 8)
                 path = body[72:72 + length].decode(errors="surrogateescape")
                 self.modules[index] = Module(index, path, bias, low, high, body[52:52 + min(id_bytes, 20)].hex(), [loaded])
+            elif kind == 40:
+                module, nanoseconds, seconds, count, _ = struct.unpack_from("<2Iq2Q", body, 8)
+                if module not in self.modules or self.modules[module].build_id or module in self.files:
+                    self.anomalies.append(f"record at {offset}: file of module {module}, which is unknown, has a build-id or had one")
+                self.files[module] = count, seconds * 10 ** 9 + nanoseconds
             elif kind == 3:
                 index, module, address, flags, length = struct.unpack_from("<2IQ2I", body, 8)
                 name = body[32:32 + length].decode(errors="surrogateescape")

@@ -129,6 +129,23 @@ private let slow = """
                 == Symbolizer.StaticInitializers(fileName: "b.cpp", globals: [], areDestructors: false))
     }
 
+    /// The linker writes no build-id, and both builds have the same segments.
+    @Test func withoutBuildIDAFileIsKnownBySizeAndTime() throws {
+        let built = try Built(["slow.c": slow], "gcc", ["-g", "-Wl,--build-id=none"])
+        let address = try built.address("slow_init"), stamp = try #require(ObjectFile(path: built.path)).stamp
+        var module = built.identity
+        #expect(Symbolizer().function(at: address, in: module)?.name == "slow_init", "an older trace does not say more")
+        module.file = .init(stamp: stamp, inodeHash: 0)
+        #expect(Symbolizer().function(at: address, in: module)?.name == "slow_init")
+        for change in [{ $0.nanoseconds ^= 1 }, { $0.seconds += 1 }, { $0.byteCount += 1 }] as [(inout FileStamp) -> Void] {
+            var other = stamp
+            change(&other)
+            module.file = .init(stamp: other, inodeHash: 0)
+            #expect(Symbolizer().function(at: address, in: module) == nil)
+            #expect(ChangedFiles.shared.modules.contains(module))
+        }
+    }
+
     @Test func whatIsNotAFileIsNotOpened() {
         let symbolizer = Symbolizer()
         for path in ["/dev/zero", "/", "/nowhere", "", "[vdso]", "linux-vdso.so.1", "/dev/stdin"] {

@@ -57,15 +57,29 @@ private struct PlannedNames: Sendable {
     private let content: [UInt8]
 
     init?(of module: ModuleIdentity, in folder: PlanFolder) {
-        guard !module.buildID.isEmpty, let content = folder.read(hexadecimal(module.buildID) + ".plan") else { return nil }
+        guard let name = Self.fileName(of: module), let content = folder.read(name) else { return nil }
         let isRight = content.withUnsafeBytes { raw in
             guard let plan = PlanContent(raw.baseAddress!, byteCount: raw.count) else { return false }
-            return withUnsafeBytes(of: plan.header.pointee.identity) {
-                Int($0[20]) == module.buildID.count && $0.prefix(module.buildID.count).elementsEqual(module.buildID)
-            }
+            return Self.isOf(module, plan.header.pointee)
         }
         guard isRight else { return nil }
         self.content = content
+    }
+
+    /// As PlanCache calls it. Without a build-id the plan is named by the file's inode; one that was made of another build in the same
+    /// inode has taken its place.
+    private static func fileName(of module: ModuleIdentity) -> String? {
+        if !module.buildID.isEmpty { return hexadecimal(module.buildID) + ".plan" }
+        return module.file.map { file in "file-" + hexadecimal(withUnsafeBytes(of: file.inodeHash.littleEndian) { Array($0) }) + ".plan" }
+    }
+
+    private static func isOf(_ module: ModuleIdentity, _ plan: plan_file) -> Bool {
+        let isSame = withUnsafeBytes(of: plan.identity) {
+            Int($0[20]) == module.buildID.count && $0.prefix(module.buildID.count).elementsEqual(module.buildID)
+        }
+        guard isSame, module.buildID.isEmpty else { return isSame }
+        let stamp = FileStamp(byteCount: plan.module_bytes, seconds: plan.changed_seconds, nanoseconds: plan.changed_nanoseconds)
+        return module.file?.stamp == stamp && module.file?.inodeHash == plan.identity.0
     }
 
     /// The one to show first.

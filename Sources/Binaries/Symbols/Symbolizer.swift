@@ -1,6 +1,16 @@
-// Names of code in the files of a trace. Every answer comes from a file whose build-id is the one in the trace; without
-// such a file there is none. Files are opened when they are first asked for and stay open.
+// Names of code in the files of a trace. Every answer comes from a file whose build-id is the one in the trace, or, without one, whose
+// size and time are; without such a file there is none. Files are opened when they are first asked for and stay open.
 import ELF
+import Synchronization
+
+/// Modules that were asked about in vain, because another file lies at their path than the one that was loaded.
+package final class ChangedFiles: Sendable {
+    package static let shared = ChangedFiles()
+    private let state = Mutex(Set<ModuleIdentity>())
+
+    package var modules: Set<ModuleIdentity> { state.withLock { $0 } }
+    fileprivate func add(_ module: ModuleIdentity) { state.withLock { _ = $0.insert(module) } }
+}
 
 /// Not for use by two threads at once.
 package final class Symbolizer {
@@ -33,8 +43,12 @@ package final class Symbolizer {
     private func entry(_ module: ModuleIdentity) -> Entry? {
         if let known = entries[module] { return known }
         var entry: Entry?
-        if module.path.hasPrefix("/"), let file = ObjectFile(path: module.path), module.isLoaded(from: file) {
-            entry = Entry(file, debugFiles.debugFile(of: file))
+        if module.path.hasPrefix("/"), let file = ObjectFile(path: module.path) {
+            if module.isLoaded(from: file) {
+                entry = Entry(file, debugFiles.debugFile(of: file))
+            } else {
+                ChangedFiles.shared.add(module)
+            }
         }
         entries[module] = entry
         return entry

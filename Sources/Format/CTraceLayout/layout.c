@@ -21,6 +21,7 @@ _Static_assert(offsetof(struct trace_chunk_header, thread_name) == 88, "chunk he
 _Static_assert(sizeof(struct trace_chunk_header) == 128, "chunk header");
 _Static_assert(sizeof(struct trace_open_frame) == 16, "open frame");
 _Static_assert(sizeof(struct trace_module_record) == 72, "module record");
+_Static_assert(sizeof(struct trace_module_file_record) == 40, "module file record");
 _Static_assert(sizeof(struct trace_function_record) == 32, "function record");
 _Static_assert(sizeof(struct trace_functions_record) == 24, "functions record");
 _Static_assert(sizeof(struct trace_thread_record) == 24, "thread record");

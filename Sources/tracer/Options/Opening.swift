@@ -119,6 +119,7 @@ func newestTrace() throws -> String {
 
 /// Says what the traces do not have of what their programs did, for output that has no place for it.
 func reportLosses(_ traces: [TraceFile]) {
+    sayNameless()
     for trace in traces where !trace.losses.isEmpty { complain("\(trace.path): \(trace.losses.joined(separator: ", "))") }
 }
 
@@ -127,13 +128,21 @@ func sayInterpreter(_ traces: [TraceFile]) {
     if let hint = traces.lazy.compactMap({ $0.interpreterHint }).first { complain(hint) }
 }
 
-/// Functions that go by their addresses, since what has their names is not on this machine.
+/// Functions that go by their addresses, since what has their names is not on this machine, and files that were not asked for theirs.
 func sayNameless() {
+    // Plans of modules with a build-id are found for ever, and have all names there are.
+    var changed = ChangedFiles.shared.modules.filter { $0.buildID.isEmpty }
     for (module, count) in RecordedNames.shared.missing {
         let identity = module.buildID.isEmpty ? "" : " (build-id \(hexadecimal(module.buildID)))"
-        complain(
-            "\(counted(count, "function")) of \(basename(module.path)) are shown by address: neither \(module.path)\(identity) nor its plan was found"
-        )
+        let functions = "\(counted(count, "function")) of \(basename(module.path)) are shown by address"
+        if changed.remove(module) != nil {
+            complain("\(functions): \(module.path) was written again after it was traced, and the plan of the traced one was not found")
+        } else {
+            complain("\(functions): neither \(module.path)\(identity) nor its plan was found")
+        }
+    }
+    for module in changed.sorted(by: { $0.path < $1.path }) {
+        complain("\(module.path) is not the file that was traced any more: names and lines that the trace lacks are not shown")
     }
 }
 

@@ -32,3 +32,11 @@ struct ModuleIdentity {
         path.append(".plan")
     }
 }
+
+extension FileStatus {
+    /// A hash of the file and of when it was last written to. Never 0.
+    var contentHash: UInt64 {
+        let written = plan_mix(UInt64(truncatingIfNeeded: writtenSeconds), UInt64(writtenNanoseconds))
+        return plan_mix(plan_mix(device, inode), plan_mix(UInt64(truncatingIfNeeded: byteCount), written)) | 1
+    }
+}

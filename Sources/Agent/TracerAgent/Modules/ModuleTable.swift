@@ -26,7 +26,7 @@ struct Module: BitwiseCopyable {
     var seen: UInt32 = 0 // the change of the loader's lists at which it was in them
     var isRelocated = false // when the loader reported it
     var isAgain = false // its needs and its bindings are in the trace already
-    var buildID: UInt64 = 0 // a hash; 0 none
+    var buildID: UInt64 = 0 // a hash; without a build-id one of what its file is; 0 neither
     /// In the present file, once there is one.
     var endRecord: UnsafeMutablePointer<trace_module_end_record>?
     /// Stand-ins for DT_INIT, DT_FINI and their arrays, in a module that was loaded later.
@@ -139,6 +139,9 @@ enum ModuleTable {
             image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
             isStartup: load == 0, inBaseNamespace: inBase, load: load)
         module.buildID = buildIDHash(image)
+        // Without a build-id its size and time tell a file from one that takes its place, later or between two loads.
+        let file = module.buildID == 0 && module.path[0] == 0x2f ? FileStatus(following: module.path) : nil
+        if let file { module.buildID = file.contentHash }
         if !isMain && image.hasRpath { hasRpath = true }
         if load != 0, let index = revive(module) {
             giveBackPath()
@@ -156,7 +159,7 @@ enum ModuleTable {
         if filters.count == modules.count && !filters.append(image.gnuHash.filter) || !modules.append(module) { return nil }
         let index = modules.count &- 1
         StackCopying.note(module: module.path)
-        MetadataWriter.module(module, UInt32(index))
+        MetadataWriter.module(module, UInt32(index), file)
         return index
     }
 

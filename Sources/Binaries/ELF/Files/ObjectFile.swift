@@ -2,12 +2,24 @@
 import CElfutils
 import Glibc
 
+/// Size and time of the last write of a file: by these a file without a build-id is known again.
+package struct FileStamp: Hashable, Sendable {
+    package var byteCount: UInt64
+    package var seconds: Int64
+    package var nanoseconds: UInt32
+
+    package init(byteCount: UInt64, seconds: Int64, nanoseconds: UInt32) {
+        (self.byteCount, self.seconds, self.nanoseconds) = (byteCount, seconds, nanoseconds)
+    }
+}
+
 /// Not for use by two threads at once.
 package final class ObjectFile {
     let path: String
     private let descriptor: Int32
     let elf: OpaquePointer
     let header: GElf_Ehdr
+    package let stamp: FileStamp
 
     /// nil when there is no such file, or it is not an ELF file of 64 bits. Never waits for a FIFO or a device.
     package init?(path: String) {
@@ -31,6 +43,8 @@ package final class ObjectFile {
         self.descriptor = descriptor
         self.elf = elf
         self.header = header
+        stamp = FileStamp(
+            byteCount: UInt64(status.st_size), seconds: Int64(status.st_mtim.tv_sec), nanoseconds: UInt32(status.st_mtim.tv_nsec))
     }
 
     deinit {

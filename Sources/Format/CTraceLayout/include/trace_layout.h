@@ -184,8 +184,10 @@ enum {
     TRACE_RECORD_DESCRIPTOR = 27,
     TRACE_RECORD_PRIORITY = 28,
     TRACE_RECORD_POLLED = 29,
-    TRACE_RECORD_UNRECORDED = 30, // in one trace of a run
+    // Likewise, in one trace of a run.
+    TRACE_RECORD_UNRECORDED = 30,
     TRACE_RECORD_KERNEL_NAME = 31,
+    TRACE_RECORD_MODULE_FILE = 40, // written by the agent
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -294,6 +296,15 @@ struct trace_module_record {
     uint64_t loaded_ticks;
     uint32_t build_id_bytes;
     uint8_t build_id[20]; // path follows
+};
+/// The file of a module that has no build-id, as it was when the module was found: another one may take its place.
+struct trace_module_file_record {
+    struct trace_record record;
+    uint32_t module;
+    uint32_t written_nanoseconds; // time of the last write
+    int64_t written_seconds;
+    uint64_t byte_count;
+    uint64_t file; // a hash of its device and inode, by which its plan is named (plan_mix)
 };
 struct trace_function_record {
     struct trace_record record;

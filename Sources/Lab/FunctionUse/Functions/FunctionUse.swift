@@ -102,7 +102,8 @@ package struct FunctionUse: Sendable {
         var recording = UsedModule.Recording.slots
         if isWhole {
             if let path = tally.paths.first(where: {
-                symbolizer.hasFile(of: ModuleIdentity(path: $0, buildID: module.buildID, spanBytes: module.identity.spanBytes))
+                symbolizer.hasFile(
+                    of: ModuleIdentity(path: $0, buildID: module.buildID, spanBytes: module.identity.spanBytes, file: module.file))
             }) {
                 do throws(PlanProblem) {
                     let planned = try PlannedModule(path: path)

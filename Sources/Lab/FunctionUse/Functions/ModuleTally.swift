@@ -7,11 +7,13 @@ struct ModuleKey: Hashable {
     private let buildID: [UInt8]
     private let path: String
     private let spanBytes: UInt64
+    private let file: ModuleIdentity.LoadedFile?
 
     init(_ module: Module) {
         buildID = module.buildID
         path = module.buildID.isEmpty ? module.path : ""
         spanBytes = module.buildID.isEmpty ? module.identity.spanBytes : 0
+        file = module.buildID.isEmpty ? module.file : nil
     }
 
     /// To sort by.

@@ -13,12 +13,14 @@ package struct Module: Sendable {
     package var addresses: Range<UInt64>
     package var loaded: Ticks
     package var unloaded: Ticks?
+    /// nil: the module has a build-id, or an older agent did not say.
+    package var file: ModuleIdentity.LoadedFile?
 
     package var name: String { path.isEmpty ? "[module \(index)]" : basename(path) }
     /// The agent, or its label library.
     package var isOfAgent: Bool { name.hasPrefix("libtracer.so") || name == "libtracer-labels.so" }
     package var identity: ModuleIdentity {
-        ModuleIdentity(path: path, buildID: buildID, spanBytes: addresses.upperBound &- addresses.lowerBound)
+        ModuleIdentity(path: path, buildID: buildID, spanBytes: addresses.upperBound &- addresses.lowerBound, file: file)
     }
 }
 
@@ -138,6 +140,10 @@ package struct Metadata: Sendable, RecordReader {
             modules[module.module] = Module(
                 index: module.module, path: printable(path), buildID: buildID, loadBias: module.load_bias,
                 addresses: module.low_address..<module.high_address, loaded: Ticks(module.loaded_ticks))
+        case TRACE_RECORD_MODULE_FILE:
+            let file = try body(trace_module_file_record.self, buffer, offset, byteCount)
+            let stamp = FileStamp(byteCount: file.byte_count, seconds: file.written_seconds, nanoseconds: file.written_nanoseconds)
+            modules[file.module]?.file = ModuleIdentity.LoadedFile(stamp: stamp, inodeHash: file.file)
         case TRACE_RECORD_FUNCTION:
             let function = try body(trace_function_record.self, buffer, offset, byteCount)
             guard function.function > 0, function.function < Event.functionReach,

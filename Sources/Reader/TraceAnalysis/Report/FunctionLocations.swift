@@ -29,7 +29,7 @@ package final class FunctionLocations {
     private var patched: Set<ModuleIdentity> = []
     /// True if lines are asked for.
     package let hasLines: Bool
-    private var without: Set<String> = []
+    private var without: Set<String> = [], changed: Set<String> = []
 
     package init(_ traces: some Sequence<TraceFile>, lines: Bool) {
         hasLines = lines
@@ -62,7 +62,11 @@ package final class FunctionLocations {
             if let source = symbolizer.source(at: location.linked, in: location.module) {
                 if !found.contains(source) { found.append(source) }
             } else if !symbolizer.hasDebugInformation(of: location.module) {
-                without.insert(function.module)
+                if ChangedFiles.shared.modules.contains(location.module) {
+                    changed.insert(function.module)
+                } else {
+                    without.insert(function.module)
+                }
             }
         }
         return found
@@ -88,8 +92,13 @@ package final class FunctionLocations {
 
     /// Note on modules that lines were asked for but that have no debug information; nil: none.
     package var note: String? {
-        without.isEmpty
-            ? nil : "no lines for \(listed(without.sorted(), most: 4)): their debug information (DWARF) was not found"
+        let reasons = [
+            (without, "their debug information (DWARF) was not found"), (changed, "their files are not the traced ones any more"),
+        ]
+        let texts = reasons.compactMap { names, reason in
+            names.isEmpty ? nil : "no lines for \(listed(names.sorted(), most: 4)): \(reason)"
+        }
+        return texts.isEmpty ? nil : texts.joined(separator: "; ")
     }
 
     /// "slow.cpp:12", "slow.cpp:12 +1" of two functions.

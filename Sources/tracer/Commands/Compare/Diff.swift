@@ -100,6 +100,7 @@ struct Diff: ParsableCommand {
                 try output.write(diff.text(top: top, width: output.width, names: names.style, style))
             }
         }
+        sayNameless()
         for trace in (first + second).flatMap({ $0 }) { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     }
 
