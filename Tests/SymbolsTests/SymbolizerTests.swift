@@ -146,6 +146,29 @@ private let slow = """
         }
     }
 
+    /// With -gsplit-dwarf the file has lines, and names of globals are in a file beside it.
+    @Test(arguments: ["-gdwarf-4", "-gdwarf-5"]) func splitDWARFHasLinesAndGlobals(version: String) throws {
+        let built = try Built(
+            ["a.cpp": "int f();\nint x = f();\nint f() { return 1; }\n"], "g++", [version, "-gsplit-dwarf", "-gno-column-info"])
+        let f = try built.address("_Z1fv"), start = try built.address("_GLOBAL__sub_I_a.cpp")
+        func ask() throws -> (line: Int?, initializers: Symbolizer.StaticInitializers?) {
+            let symbolizer = Symbolizer()
+            let function = try #require(symbolizer.function(at: start, in: built.identity))
+            return (symbolizer.source(at: f, in: built.identity)?.line, symbolizer.staticInitializers(function, in: built.identity))
+        }
+        let whole = try ask()
+        #expect(whole.line == 3)
+        #expect(whole.initializers == .init(fileName: "a.cpp", globals: ["x"], areDestructors: false))
+        let parts = try FileManager.default.contentsOfDirectory(atPath: built.directory).filter { $0.hasSuffix(".dwo") }
+        let part = built.directory + "/" + (try #require(parts.first))
+        try FileManager.default.removeItem(atPath: part)
+        #expect(try ask().line == 3)
+        #expect(try ask().initializers?.globals == [])
+        mkfifo(part, 0o600) // nobody waits for it
+        #expect(try ask().line == 3)
+        #expect(try ask().initializers?.globals == [])
+    }
+
     @Test func whatIsNotAFileIsNotOpened() {
         let symbolizer = Symbolizer()
         for path in ["/dev/zero", "/", "/nowhere", "", "[vdso]", "linux-vdso.so.1", "/dev/stdin"] {

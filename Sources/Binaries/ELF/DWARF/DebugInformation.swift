@@ -1,4 +1,7 @@
 // DWARF of one file, as far as it is asked for: lines of addresses, and the variables of a compilation unit.
+//
+// A file whose DWARF the compiler has split (-gsplit-dwarf) has skeletons: addresses and lines of units (DWARF 5, 3.1.2). The other entries
+// are in .dwo files, which are read if they lie where the skeletons say, or in one .dwp file, which libdw 0.188 does not read.
 import CElfutils
 import Glibc
 import TraceFormat
@@ -46,7 +49,9 @@ package final class DebugInformation {
         while count < mostUnits, dwarf_nextcu(dwarf, offset, &next, &headerBytes, nil, nil, nil) == 0, next > offset {
             count += 1
             var die = Dwarf_Die()
-            if dwarf_offdie(dwarf, offset + Dwarf_Off(headerBytes), &die) != nil, Int(dwarf_tag(&die)) == DW_TAG_compile_unit {
+            if dwarf_offdie(dwarf, offset + Dwarf_Off(headerBytes), &die) != nil,
+                [DW_TAG_compile_unit, DW_TAG_skeleton_unit].contains(Int(dwarf_tag(&die)))
+            {
                 let unit = die
                 forEachRange(of: &die) { result.append(Unit(range: $0, die: unit)) }
             }
@@ -72,6 +77,27 @@ package final class DebugInformation {
         return units[max(next - 8, 0)..<next].last { $0.range.contains(address) }
     }
 
+    /// Returns the unit with all of its entries: that of its .dwo file in place of a skeleton; nil: it is not here.
+    private func whole(_ unit: Dwarf_Die) -> (die: Dwarf_Die, isSplit: Bool)? {
+        var unit = unit
+        guard let name = Self.string(&unit, Int(DW_AT_dwo_name)) ?? Self.string(&unit, Int(DW_AT_GNU_dwo_name)) else {
+            return (unit, false)
+        }
+        // libdw will look there (libdw_find_split_unit.c), and would wait for a FIFO.
+        let folder = String(file.path[..<(file.path.lastIndex(of: "/") ?? file.path.startIndex)])
+        var paths = [Self.absolute(name, folder)]
+        if let directory = Self.string(&unit, Int(DW_AT_comp_dir)) { paths.append(Self.absolute(name, Self.absolute(directory, folder))) }
+        let kinds = paths.compactMap { path in
+            var status = stat()
+            return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
+        }
+        var split = Dwarf_Die()
+        guard !kinds.isEmpty, kinds.allSatisfy({ $0 == S_IFREG }), dwarf_cu_info(unit.cu, nil, nil, nil, &split, nil, nil, nil) == 0,
+            split.addr != nil
+        else { return nil }
+        return (split, true)
+    }
+
     /// Returns the contiguous range of its unit's code that holds `address`; nil: no unit does.
     package func unitRange(at address: UInt64) -> Range<UInt64>? { unit(at: address)?.range }
 
@@ -89,8 +115,8 @@ package final class DebugInformation {
     private static let mostInlined = 256
 
     package func inlined(at address: UInt64) -> [String] {
-        var unit = unit(at: address)?.die ?? Dwarf_Die(), found: UnsafeMutablePointer<Dwarf_Die>?, names: [String] = []
-        guard unit.addr != nil else { return [] }
+        guard var unit = unit(at: address).flatMap({ whole($0.die)?.die }) else { return [] }
+        var found: UnsafeMutablePointer<Dwarf_Die>?, names: [String] = []
         // The first goes on with where an inlined function was declared, the second with what it was put into.
         guard dwarf_getscopes(&unit, address, &found) > 0, let innermost = found else { return [] }
         defer { free(innermost) }
@@ -128,7 +154,7 @@ package final class DebugInformation {
 
     /// The name of the source file of the unit at this address, as the compiler was given it.
     package func unitName(at address: UInt64) -> String? {
-        guard var die = unit(at: address)?.die else { return nil }
+        guard var die = unit(at: address).flatMap({ whole($0.die)?.die }) else { return nil }
         return Self.string(&die, Int(DW_AT_name))
     }
 
@@ -145,11 +171,13 @@ package final class DebugInformation {
             guard dwarf_lineaddr(line, &address) == 0, ranges.contains(where: { $0.contains(address) }) else { continue }
             if let location = Self.location(line, in: &unit) { lines.insert(location) }
         }
-        guard !lines.isEmpty else { return [] }
+        guard !lines.isEmpty, let entries = whole(unit) else { return [] }
+        var root = entries.die
         var found: [(line: Int, name: String)] = []
         var budget = Self.mostEntries
-        let source = Source(name: Self.string(&unit, Int(DW_AT_name)), directory: Self.string(&unit, Int(DW_AT_comp_dir)))
-        Self.variables(in: &unit, source, on: lines, &found, &budget, 0)
+        let source = Source(
+            name: Self.string(&root, Int(DW_AT_name)), directory: Self.string(&unit, Int(DW_AT_comp_dir)), isSplit: entries.isSplit)
+        Self.variables(in: &root, source, on: lines, &found, &budget, 0)
         return found.sorted { ($0.line, $0.name) < ($1.line, $1.name) }.map { $0.name }
     }
 
@@ -157,6 +185,17 @@ package final class DebugInformation {
     private struct Source {
         var name: String?
         var directory: String?
+        /// libdw has not read the list of files of a .dwo, and insists on it (dwarf_decl_file.c).
+        var isSplit: Bool
+
+        /// The file that a variable is declared in; nil: unknown.
+        func file(of die: inout Dwarf_Die) -> String? {
+            if !isSplit { return dwarf_decl_file(&die).map { printable($0) } ?? name }
+            var attribute = Dwarf_Attribute(), number: Dwarf_Word = 0
+            guard dwarf_attr_integrate(&die, UInt32(DW_AT_decl_file), &attribute) != nil, dwarf_formudata(&attribute, &number) == 0
+            else { return nil }
+            return number <= 1 ? name : nil // 0 or 1 is the unit's own (DWARF 5, 6.2.4; gcc has it at both)
+        }
     }
 
     private static func variables(
@@ -176,7 +215,7 @@ package final class DebugInformation {
                 var line: Int32 = 0
                 // Only variables with a location: neither declarations nor constants.
                 guard dwarf_hasattr(&die, UInt32(DW_AT_location)) != 0, dwarf_decl_line(&die, &line) == 0,
-                    let file = dwarf_decl_file(&die).map({ printable($0) }) ?? source.name,
+                    let file = source.file(of: &die),
                     lines.contains(SourceLocation(path: absolute(file, source.directory), line: Int(line))),
                     let name = string(&die, Int(DW_AT_linkage_name)) ?? string(&die, Int(DW_AT_name))
                 else { continue }
