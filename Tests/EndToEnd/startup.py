@@ -464,6 +464,33 @@ def libraries_that_nothing_uses_are_named(test):
     expect("libunused.so, by app" in text, text)
 
 
+def a_library_that_another_one_uses_is_not_called_unused(test):
+    """The program names libbase.so for libmid.so, which uses it and does not name it: left out, the program does not start."""
+    test.compile("libbase.so", "-shared", "-fPIC", source="int base(void) { return 1; }\n")
+    test.compile("libidle.so", "-shared", "-fPIC", source="int idle(void) { return 1; }\n")
+    middle, main = "int base(void); int middle(void) { return base(); }\n", "int middle(void); int main(void) { return middle() - 1; }\n"
+    test.compile("libmid.so", "-shared", "-fPIC", source=middle)
+    libraries = ("-lmid", "-lbase", "-lidle")
+    test.start([test.compile("held", "-Wl,--no-as-needed", *libraries, source=main)])
+    report, text = test.json("libs", test.start_trace), test.tool("libs", test.start_trace).stdout
+    expect("libidle.so" in report["unused_by_program"] and "libbase.so" not in report["unused_by_program"], f"{report['unused_by_program']}")
+    expect(report["program_needs_for_others"] == [{"library": "libbase.so", "users": ["libmid.so"], "dependents": ["libmid.so"]}],
+           f"{report['program_needs_for_others']}")
+    expect("libbase.so, by held for libmid.so" in text and "link with -Wl,--as-needed" not in text, text)
+    for linker in ("gold", "lld"):
+        if not shutil.which("ld." + linker):
+            continue
+        program = test.compile("held_" + linker, f"-fuse-ld={linker}", "-Wl,--as-needed", *libraries, source=main)
+        ended = subprocess.run([program], capture_output=True, text=True)
+        expect(ended.returncode == 127 and "undefined symbol: base" in ended.stderr, f"{linker} keeps it: {ended}")
+    # Named by the one that uses it, it is neither.
+    test.compile("libmid.so", "-shared", "-fPIC", "-lbase", source=middle)
+    test.start([test.compile("free", "-Wl,--no-as-needed", *libraries, source=main)])
+    report, text = test.json("libs", test.start_trace), test.tool("libs", test.start_trace).stdout
+    expect("libbase.so" not in report["unused_by_program"] and report["program_needs_for_others"][0]["dependents"] == [], f"{report}")
+    expect("libbase.so, by" not in text and "link with -Wl,--as-needed" in text, text)
+
+
 def symbols_of_two_libraries_are_named(test):
     twice = "int twice(void) { return N; } int USER(void) { return twice(); }\n"
     main = "int first(void), second(void); int main(void) { return first() + second() == 2 ? 0 : 1; }\n"

@@ -29,8 +29,10 @@ package struct LibraryReport: Sendable {
 
     package let program: String
     package let libraries: [StartupLibrary]
-    /// Direct dependencies of the executable that nothing in it is bound to.
+    /// Direct dependencies of the executable that nothing is bound to.
     package let unusedByProgram: [String]
+    /// Direct dependencies of the executable that it has nothing bound to, and others have.
+    package let programNeedsForOthers: [NeedForOthers]
     package let duplicates: [Duplicates]
     /// Libraries of which `FewFunctions.most` functions or fewer were called, as far as calls were recorded.
     package let few: [FewFunctions]
@@ -47,7 +49,9 @@ package struct LibraryReport: Sendable {
         program = basename(trace.program)
         let all = StartupLibrary.all(context, ConstructorRun.all(context), withExecutable: true)
         libraries = all.filter { $0.module != context.executable }
-        unusedByProgram = all.first { $0.module == context.executable }?.unusedNeeds ?? []
+        let executable = all.first { $0.module == context.executable }
+        unusedByProgram = executable?.unusedNeeds ?? []
+        programNeedsForOthers = executable?.needsForOthers ?? []
         few = Self.few(trace, libraries, context.names)
         (duplicates, unread) = Self.duplicates(trace, symbolizer, context.executable)
     }

@@ -12,9 +12,14 @@ extension LibraryReport {
         ]
         let columns = ["mapped_bytes", "relocations", "lookups", "constructors", "calls", "name", "needed_by"]
         lines += TextTable(libraries, StartupLibrary.columns(columns)).lines(style, width: width)
-        let unused = unusedLines()
+        let unused = unusedLines(), forOthers = forOthersLines()
         if !unused.isEmpty {
-            lines += ["", style.bold("Linked but not used: nothing is bound to them (link with -Wl,--as-needed)")] + unused
+            let how = forOthers.isEmpty ? " (link with -Wl,--as-needed)" : ""
+            lines += ["", style.bold("Linked but not used: nothing is bound to them\(how)")] + unused
+        }
+        if !forOthers.isEmpty {
+            lines += ["", style.bold("Linked for others, which do not name them: keep them (lld's and gold's -Wl,--as-needed omits them)")]
+            lines += forOthers
         }
         if !few.isEmpty {
             lines += ["", style.bold("Little used, with all of their functions that were called")]
@@ -43,6 +48,12 @@ extension LibraryReport {
         for library in libraries { lines += library.unusedNeeds.map { "  \($0), by \(library.name)" } }
         return lines
     }
+
+    private func forOthersLines() -> [String] {
+        ([(program, programNeedsForOthers)] + libraries.map { ($0.name, $0.needsForOthers) }).flatMap { name, needs in
+            needs.filter { !$0.dependents.isEmpty }.map { "  \($0.library), by \(name) for \($0.dependents.joined(separator: ", "))" }
+        }
+    }
 }
 
 // MARK: - JSON
@@ -52,7 +63,8 @@ extension LibraryReport: Record {
         Member("schema", "1") { _ in 1 }
         Member("program", \.program)
         Member("libraries", \.libraries)
-        Member("unused_by_program", \.unusedByProgram)
+        Member("unused_by_program", "needed libraries to which nothing is bound", \.unusedByProgram)
+        Member("program_needs_for_others", "needed libraries of which the program uses nothing, and others do", \.programNeedsForOthers)
         Member("few", "libraries of which three functions or fewer were called, as far as calls were recorded", \.few)
         Member("duplicates", "functions that two libraries have", \.duplicates)
         Member("unread", "files that are missing or have changed", \.unread)

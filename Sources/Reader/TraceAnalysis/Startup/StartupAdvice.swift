@@ -112,11 +112,15 @@ extension StartupTimeline {
         let constructors = unused.reduce(UInt64(0)) { $0 &+ $1.constructorTime.count }
         // To find, map and check a library takes some ten system calls and page faults.
         let share = min(loadTime.count / UInt64(initial.count), 150_000) &* UInt64(unused.count)
-        let names = listed(unused.map { $0.name }, most: 4)
+        let names = listed(unused.map { $0.name }, most: 4), fragile = Set(unused.flatMap { $0.fragile }).sorted()
+        let how =
+            fragile.isEmpty
+            ? " (-Wl,--as-needed)"
+            : "; -Wl,--as-needed would also omit \(listed(fragile, most: 4)) with lld and gold, which other libraries use"
         return [
             StartupAdvice(
                 text:
-                    "\(names): linked, but nothing is bound to \(unused.count == 1 ? "it" : "them"): do not link \(unused.count == 1 ? "it" : "them") (-Wl,--as-needed)",
+                    "\(names): linked, but nothing is bound to \(unused.count == 1 ? "it" : "them"): do not link \(unused.count == 1 ? "it" : "them")\(how)",
                 saving: Nanoseconds(constructors &+ share), isEstimate: true)
         ]
     }

@@ -119,13 +119,22 @@ extension Initializer.Kind: JSONValue {
     }
 }
 
+extension NeedForOthers: Record {
+    package static let members = declare {
+        Member("library", \.library)
+        Member("users", "modules that are bound to it", \.users)
+        Member("dependents", "those of them that do not need it themselves: without this need it might not be loaded", \.dependents)
+    }
+}
+
 extension StartupLibrary: Record {
     package static let members = declare {
         Member("name", \.name).column("library", .text) { $0.name }
         Member("path", \.path)
         Member("load", "order of the dlopen that brought it; null: it was there from the start", \.load)
         Member("needed_by", \.neededBy).column("needed by", .text) { $0.needers }
-        Member("unused_needs", "needed libraries of which it uses nothing", \.unusedNeeds)
+        Member("unused_needs", "needed libraries to which nothing is bound, neither of it nor of others", \.unusedNeeds)
+        Member("needs_for_others", "needed libraries of which it uses nothing, and others do", \.needsForOthers)
         Member("mapped_bytes", \.detail.mappedBytes).column("mapped") { readable(byteCount: $0.detail.mappedBytes) }
         Member("relative_relocations", \.detail.relativeRelocations)
         Member("compact_relocation_bytes", "size of the table of compact relocations (DT_RELR)", \.detail.relrBytes)

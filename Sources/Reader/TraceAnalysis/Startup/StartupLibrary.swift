@@ -2,6 +2,14 @@
 import Presentation
 import TraceFormat
 
+/// A library that one module names in DT_NEEDED and others use.
+package struct NeedForOthers: Sendable, Equatable {
+    package var library: String
+    package var users: [String]
+    /// Users that do not need it themselves, nor by way of what they need: without this need it might not be there.
+    package var dependents: [String]
+}
+
 package struct StartupLibrary: Sendable {
     package var module: UInt32
     package var name: String
@@ -9,8 +17,13 @@ package struct StartupLibrary: Sendable {
     let detail: ModuleDetail
     /// Modules that name it in DT_NEEDED.
     package var neededBy: [String]
-    /// Direct dependencies that it names and has nothing bound to.
+    /// Direct dependencies that it names, and that neither it nor another module has anything bound to.
     package var unusedNeeds: [String]
+    /// Direct dependencies of which it uses nothing, and others do.
+    package var needsForOthers: [NeedForOthers]
+    /// Libraries that a module which needs this one links for others that do not name them. --as-needed omits them with lld and gold, which
+    /// look at the references of object files alone; ld.bfd also looks at those of libraries (ld(1), --as-needed).
+    package var fragile: [String]
     /// Slots of all other modules that lead here.
     package var boundFromOthers: UInt64
     /// Time in its constructors, without what other modules' constructors did inside.
@@ -51,6 +64,7 @@ package struct StartupLibrary: Sendable {
                 if let needed = numbers[name] { neededBy[needed, default: []].append(context.moduleName(detail.module)) }
             }
         }
+        let needs = Needs(records.moduleDetails, numbers, bound, context)
         var times: [UInt32: (UInt64, Int)] = [:]
         for run in runs {
             let known = times[run.module] ?? (0, 0)
@@ -62,21 +76,69 @@ package struct StartupLibrary: Sendable {
             else { return nil }
             return StartupLibrary(
                 module: module.index, name: module.name, path: module.path, detail: detail, neededBy: neededBy[module.index] ?? [],
-                unusedNeeds: unused(detail, numbers, bound, context), boundFromOthers: incoming[module.index] ?? 0,
+                unusedNeeds: needs.unused(of: detail), needsForOthers: needs.forOthers(of: detail),
+                fragile: needs.fragile(besides: module.index), boundFromOthers: incoming[module.index] ?? 0,
                 constructorTime: Nanoseconds(times[module.index]?.0 ?? 0), constructorCount: times[module.index]?.1 ?? 0,
                 calls: context.calls.callsOfModule[module.index] ?? 0)
         }
     }
+}
 
-    /// Names in DT_NEEDED to whose modules nothing of this module is bound. Not the loader, which every program needs.
-    static func unused(_ detail: ModuleDetail, _ numbers: [String: UInt32], _ bound: [UInt32: Set<UInt32>], _ context: StartupContext)
-        -> [String]
-    {
-        guard let used = bound[detail.module], !used.isEmpty else { return [] } // nothing noted: nothing concluded
-        return detail.needed.filter { name in
-            guard let module = numbers[name], !name.hasPrefix("ld-linux"), !name.hasPrefix("ld64") else { return false }
-            return !used.contains(module)
+/// What modules name in DT_NEEDED and have nothing bound to.
+private struct Needs {
+    private let details: [UInt32: ModuleDetail]
+    private let numbers: [String: UInt32]
+    private let bound: [UInt32: Set<UInt32>]
+    private let context: StartupContext
+    private var users: [UInt32: [UInt32]] = [:]
+
+    init(_ details: [UInt32: ModuleDetail], _ numbers: [String: UInt32], _ bound: [UInt32: Set<UInt32>], _ context: StartupContext) {
+        (self.details, self.numbers, self.bound, self.context) = (details, numbers, bound, context)
+        for (module, used) in bound.sorted(by: { $0.key < $1.key }) where context.trace.metadata.modules[module]?.isOfAgent == false {
+            for library in used where library != module { users[library, default: []].append(module) }
         }
+    }
+
+    /// Not the loader, which every program needs.
+    private func notUsed(by detail: ModuleDetail) -> [(name: String, module: UInt32)] {
+        guard let used = bound[detail.module], !used.isEmpty else { return [] } // nothing noted: nothing concluded
+        return detail.needed.compactMap { name in
+            guard let module = numbers[name], !name.hasPrefix("ld-linux"), !name.hasPrefix("ld64"), !used.contains(module) else {
+                return nil
+            }
+            return (name, module)
+        }
+    }
+
+    func unused(of detail: ModuleDetail) -> [String] {
+        notUsed(by: detail).filter { users[$0.module] == nil }.map { $0.name }
+    }
+
+    func forOthers(of detail: ModuleDetail) -> [NeedForOthers] {
+        notUsed(by: detail).compactMap { name, module in
+            guard let users = users[module] else { return nil }
+            return NeedForOthers(
+                library: name, users: users.map { context.moduleName($0) },
+                dependents: users.filter { !needs($0, module, without: detail.module) }.map { context.moduleName($0) })
+        }
+    }
+
+    func fragile(besides library: UInt32) -> [String] {
+        let needers = details.values.filter { detail in detail.needed.contains { numbers[$0] == library } }
+        let all = needers.flatMap { forOthers(of: $0).filter { !$0.dependents.isEmpty }.map { $0.library } }
+        return Set(all).sorted()
+    }
+
+    /// Returns true if `module` needs the library, directly or not, and not by way of `other`.
+    private func needs(_ module: UInt32, _ library: UInt32, without other: UInt32) -> Bool {
+        var waiting = [module], known: Set<UInt32> = [module, other]
+        while let next = waiting.popLast() {
+            for needed in details[next]?.needed.compactMap({ numbers[$0] }) ?? [] {
+                if needed == library { return true }
+                if known.insert(needed).inserted { waiting.append(needed) }
+            }
+        }
+        return false
     }
 }
 
