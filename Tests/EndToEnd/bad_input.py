@@ -88,6 +88,13 @@ def victim_is_whole(test):
     return [] if suite.read(test.path("victim")) == "precious" else ["the trace was written through a symbolic link"]
 
 
+def has_one_reason(test):
+    """What the agent says on stderr is what the tool says of the trace."""
+    path, = (test.trace(name) for name in os.listdir(test.traces))
+    info = test.json("info", path)
+    return [] if "file size limit" in (info["stop_reason"] or "") else [f"stopped for another reason: {info['state']}, {info['stop_reason']}"]
+
+
 def only_mine(test):
     modes = {n: stat.S_IMODE(os.stat(test.trace(n)).st_mode) for n in os.listdir(test.traces)}
     return [f"{n} has mode {mode:o}" for n, mode in modes.items() if mode != 0o600]
@@ -153,8 +160,8 @@ def tests():
         # The limits leave the program's own files alone, which are small.
         BadInput("bad_input.file_size_limit_64k", lines=(1, 1), calls=(0, 15000), arguments=("50000",),
                  limits=((resource.RLIMIT_FSIZE, 65536),)),
-        BadInput("bad_input.file_size_limit_6m", lines=(1, 1), calls=(1, 900000), arguments=("300000",),
-                 limits=((resource.RLIMIT_FSIZE, 6 << 20),)),
+        BadInput("bad_input.file_size_limit_6m", mentions=("file size limit reached",), calls=(1, 900000), arguments=("300000",),
+                 limits=((resource.RLIMIT_FSIZE, 6 << 20),), inspect=has_one_reason),
         BadInput("bad_input.address_space_2g", memory=2 << 30),
         BadInput("bad_input.address_space_80m", memory=80 << 20, lines=(0, 1), calls=(0, None)),
         BadInput("bad_input.file_deleted", {"MIDWAY": "unlink"}, lines=(0, 1), calls=None),

@@ -314,7 +314,10 @@ enum TraceSpace {
         case Failure.noEntry, Failure.loop: TraceOutput.stop(TRACE_STOP_FILE, -result)
         case Failure.memory: TraceOutput.stop(TRACE_STOP_MEMORY, -result)
         case Failure.access, Failure.permitted, Failure.notDirectory: TraceOutput.stop(TRACE_STOP_OUT_OF_REACH, -result)
-        default: TraceOutput.stop(TRACE_STOP_SPACE, -result)
+        case Failure.tooBig: TraceOutput.stop(TRACE_STOP_FILE_SIZE, -result)
+        case Failure.quota: TraceOutput.stop(TRACE_STOP_QUOTA, -result)
+        case Failure.space: TraceOutput.stop(TRACE_STOP_SPACE, -result)
+        default: TraceOutput.stop(TRACE_STOP_FILE, -result)
         }
     }
 }

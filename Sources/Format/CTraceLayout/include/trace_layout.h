@@ -51,7 +51,9 @@ enum {
     TRACE_STOP_CONFINED = 5,    // the program was about to restrict its system calls (seccomp) …
     TRACE_STOP_NO_COUNTER = 6,  // … to forbid reading the cycle counter (PR_SET_TSC) …
     TRACE_STOP_DISPATCH = 7,    // … or to get its system calls as signals (PR_SET_SYSCALL_USER_DISPATCH)
-    TRACE_STOP_OUT_OF_REACH = 8 // the program may no longer open the file, and the space allocated in it is used up
+    TRACE_STOP_OUT_OF_REACH = 8, // the program may no longer open the file, and the space allocated in it is used up
+    TRACE_STOP_FILE_SIZE = 9,    // RLIMIT_FSIZE
+    TRACE_STOP_QUOTA = 10        // the disk quota
 };
 #define TRACE_EXIT_KNOWN 0x100000000ull  // in exit_status
 #define TRACE_EXIT_SIGNAL 0x200000000ull // likewise: a signal ended the process, it did not exit with 128 + n itself

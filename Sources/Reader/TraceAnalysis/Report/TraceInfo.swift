@@ -40,6 +40,8 @@ extension TraceFile {
         case TRACE_STOP_NO_COUNTER: "the program disabled the cycle counter (PR_SET_TSC)"
         case TRACE_STOP_DISPATCH: "the program intercepts its own system calls (PR_SET_SYSCALL_USER_DISPATCH)"
         case TRACE_STOP_OUT_OF_REACH: "the program dropped the privileges to open the file, and the space allocated in it was used up"
+        case TRACE_STOP_FILE_SIZE: "the file size limit was reached (ulimit -f)"
+        case TRACE_STOP_QUOTA: "the disk quota was exceeded"
         default: "reason \(header.stop_reason)"
         }
     }
