@@ -45,6 +45,57 @@ class Runs(suite.Test):
         return running
 
 
+# The first process of a pid namespace: its number, 1, is there that of another one. Killed, or left behind, when it is recorded.
+FIRST_OF_A_NAMESPACE = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int ready[2];
+    char byte;
+    if ((unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID)) || pipe(ready)) return 77;
+    pid_t child = fork();
+    if (child == 0) {
+        if (rand() == getppid()) puts("");
+        write(ready[1], "r", 1);
+        close(ready[1]);
+        for (int n = 0; n < 3; n++) close(n);
+        for (;;) pause();
+    }
+    close(ready[1]);
+    if (child < 0 || read(ready[0], &byte, 1) != 1) return 77;
+    if (!strcmp(words[1], "kill")) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    printf("%d\n", child);
+    return 0;
+}
+"""
+
+
+def a_process_of_a_pid_namespace_is_looked_for_there(test):
+    """Whether its file is still being written is not decided by a process here that has the same number."""
+    program = test.compile("first", source=FIRST_OF_A_NAMESPACE)
+    if subprocess.run([program, "kill"], capture_output=True).returncode == 77:
+        raise Skipped("no pid namespace of our own to be had")
+    done = test.record("-o", "killed", "--", program, "kill")
+    expect("still being written" not in done.stderr, f"a process that was killed: {done.stderr}")
+    info = test.json("info", "killed")
+    expect([p["ended"] for p in info["processes"]][1:] != ["running"], f"{info['processes']}")
+    done = test.record("-o", "left", "--", program, "leave")
+    try:
+        expect("1 still being written" in done.stderr, f"a process that lives: {done.stderr}")
+        expect([p["ended"] for p in test.json("info", "left")["processes"]][1:] == ["running"], "info does not find it")
+    finally:
+        os.kill(int(done.stdout), signal.SIGKILL)
+
+
 def one_process_leaves_one_file(test):
     test.record("/bin/true")
     name = test.only(".trace")

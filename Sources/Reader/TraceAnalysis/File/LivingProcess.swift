@@ -1,12 +1,13 @@
 // Looks whether the process that writes a trace is alive: only then do its calls last until now.
 import CTraceLayout
+import ELF
 import Glibc
 
 enum LivingProcess {
     /// Returns CLOCK_MONOTONIC if the process is alive at this moment and writes this file; nil: no, or that cannot be seen from here.
     static func now(_ header: trace_file_header, _ file: InputFile) -> UInt64? {
-        guard header.pid_namespace != 0, header.pid_namespace == ownNamespace, header.boot != 0, header.boot == bootID,
-            let begun = begin(of: header.pid), hasMapped(header.pid, file)
+        guard header.boot != 0, header.boot == bootID, let pid = ProcessNumbers.number(of: header.pid, in: header.pid_namespace),
+            let begun = begin(of: pid), hasMapped(pid, file)
         else { return nil }
         let now = time(CLOCK_MONOTONIC), asleep = time(CLOCK_BOOTTIME) &- now
         // Another process that was given the same id began later.
@@ -20,7 +21,7 @@ enum LivingProcess {
     }
 
     /// When the process began: CLOCK_BOOTTIME, rounded down to 10 ms. nil: there is none, or it is a zombie.
-    private static func begin(of pid: UInt32) -> UInt64? {
+    private static func begin(of pid: pid_t) -> UInt64? {
         // proc_pid_stat(5): pid (comm) state … starttime; comm may hold anything.
         guard let bytes = contents("/proc/\(pid)/stat"), let name = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
         let fields = bytes[(name + 1)...].split(separator: UInt8(ascii: " ")).map { String(decoding: $0, as: UTF8.self) }
@@ -29,7 +30,7 @@ enum LivingProcess {
     }
 
     /// The agent keeps the first page of its file mapped until the process ends or executes another program.
-    private static func hasMapped(_ pid: UInt32, _ file: InputFile) -> Bool {
+    private static func hasMapped(_ pid: pid_t, _ file: InputFile) -> Bool {
         guard let inode = file.inode, let lines = contents("/proc/\(pid)/maps") else { return false }
         let number = Array(String(inode).utf8), path = Array((resolved(file.path) ?? file.path).utf8)
         // proc_pid_maps(5): addresses, permissions, offset, device, inode, path. Some file systems show other inodes there.
@@ -44,11 +45,6 @@ enum LivingProcess {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         return String(cString: resolved)
-    }
-
-    private static var ownNamespace: UInt64 {
-        var info = stat()
-        return stat("/proc/self/ns/pid", &info) == 0 ? UInt64(info.st_ino) : 0
     }
 
     /// As in the header of a trace: the first 16 digits of the kernel's random id (proc(5)). 0 unknown.

@@ -1,6 +1,7 @@
 // One run: start the program under the agent, relay signals, prepare its file ahead, and tidy up when it has ended.
 import CRecorder
 import CTraceLayout
+import ELF
 import Glibc
 import TraceFormat
 
@@ -269,7 +270,8 @@ package struct RecordingRun {
             }
             return RecordingResult.File(
                 path: header.path, bytes: bytes, isRoot: isRoot, isEnded: isGone,
-                isBeingWritten: !isGone && state.state == UInt32(TRACE_RECORDING) && ProcessStatus.isAlive(pid_t(bitPattern: state.pid)))
+                isBeingWritten: !isGone && state.state == UInt32(TRACE_RECORDING)
+                    && (ProcessNumbers.number(of: state.pid, in: state.pid_namespace).map { ProcessStatus.isAlive($0) } ?? false))
         }.reversed()
     }
 }

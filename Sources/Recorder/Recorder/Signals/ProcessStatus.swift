@@ -33,13 +33,7 @@ package enum ProcessStatus {
     }
 
     /// In which ids of processes count: the inode of its namespace (namespaces(7)), 0 unknown.
-    package static var ownNamespace: UInt64 {
-        var text = [CChar](repeating: 0, count: 64) // pid:[4026531836]
-        let count = readlink("/proc/self/ns/pid", &text, text.count)
-        return UInt64(
-            text.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }.filter { (0x30...0x39).contains($0) }
-                .reduce(into: "") { $0.unicodeScalars.append(Unicode.Scalar($1)) }) ?? 0
-    }
+    package static var ownNamespace: UInt64 { ProcessNumbers.namespace() }
 
     /// Identifies this boot of the system: the first half of the kernel's random id (proc(5)), 0 unknown.
     package static var bootID: UInt64 {
