@@ -691,6 +691,23 @@ def record_makes_the_plans(test):
     expect(any("functions recorded" in text for text in flags), f"info says nothing of it: {flags}")
 
 
+def a_program_that_the_loader_starts_is_planned_and_named_as_itself(test):
+    """ld.so PROGRAM: plans are the program's, and so are name and file in the trace."""
+    program = test.build("gcc", "-O1", source=SIMPLE, name="simple")
+    loader = subprocess.run(["readelf", "-p", ".interp", program], capture_output=True, text=True, check=True).stdout.split()[-1]
+    environment = test.environment(XDG_CACHE_HOME=test.path("own-cache"))
+    found = {}
+    for name, command in (("itself", [program]), ("loaded", [loader, "--argv0", "other", program]),
+                          ("near", [loader, "./" + os.path.basename(program)])):
+        path = test.trace(name + ".trace")
+        test.tool("record", "--force", "-o", path, "--functions", "*", "--", *command, env=environment, cwd=os.path.dirname(program))
+        calls = test.calls_of(path, "simple", env=environment)
+        found[name] = {function: calls.get(function) for function in ("inner", "outer", "main")}
+        info = test.json("info", path)
+        expect(os.path.samefile(info["program"], program), f"{name}: {info['program']}")
+    expect(found["itself"]["inner"] and found["itself"] == found["loaded"] == found["near"], f"{found}")
+
+
 def record_says_nothing_of_its_own_libraries(test):
     """libtracer-labels.so is preloaded as well, has no functions, and so no plan that anybody could make."""
     said = test.record("/bin/true", "--functions", "*!*").stderr

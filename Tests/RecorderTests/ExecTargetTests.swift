@@ -21,6 +21,14 @@ import Testing
         #expect(try ExecTarget(program: path, searchPath: nil, identity: user) == ExecTarget(path: path, leadingArguments: [path]))
     }
 
+    @Test func theLoadersProgramIsBehindItsOptions() {
+        let loader = "/lib64/ld-linux-x86-64.so.2"
+        #expect(ExecTarget.programOfLoader(loader, ["./app", "--argv0"]) == "./app")
+        #expect(ExecTarget.programOfLoader(loader, ["--inhibit-cache", "--library-path", "/lib", "--argv0", "x", "./app"]) == "./app")
+        #expect(ExecTarget.programOfLoader(loader, ["--list"]) == nil)
+        #expect(ExecTarget.programOfLoader("/bin/sh", ["./app"]) == nil)
+    }
+
     @Test func nameIsSoughtInThePath() throws {
         scratch.write("tool", elf())
         let target = try ExecTarget(program: "tool", searchPath: "/nowhere:\(scratch.path)", identity: user)

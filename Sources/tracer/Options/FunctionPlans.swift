@@ -15,8 +15,8 @@ struct FunctionPlans {
     let mayKeep: Bool?
 
     /// Makes the plans, or finds them in the cache. A line says which are missing; the program is recorded without them.
-    func prepare(for program: String) {
-        guard let executable = Self.executable(program) else { return }
+    func prepare(for program: String, arguments: [String]) {
+        guard let executable = Self.executable(ExecTarget.programOfLoader(program, arguments) ?? program) else { return }
         // The agent reads plans from there alone.
         guard let cache = PlanCache(isWanted: mayKeep) else {
             return complain(

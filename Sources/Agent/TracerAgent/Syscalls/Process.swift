@@ -17,6 +17,8 @@ enum Process {
     /// Texts in pages of our own: the program as it was started, the executable, the directory.
     nonisolated(unsafe) private(set) static var program = CText(StaticString("program").utf8Start)
     nonisolated(unsafe) private(set) static var executable = CText(StaticString("?").utf8Start)
+    /// What /proc/self/exe leads to: the executable, or the loader where that was executed and given the program's name.
+    nonisolated(unsafe) private static var link = CText(StaticString("?").utf8Start)
     nonisolated(unsafe) private(set) static var directory = CText(StaticString(".").utf8Start)
 
     /// As the process begins. getauxval(3)'s table stands after the environment.
@@ -55,13 +57,25 @@ enum Process {
         store.append(contentsOf: program)
         store.append(0)
         program = CText(name)
-        executable =
-            read(&store) { readLink("/proc/self/exe", $0, $1) } ?? program
+        link = read(&store) { readLink("/proc/self/exe", $0, $1) } ?? program
         directory =
             read(&store) {
                 let count = SystemCall.call(SystemCall.getcwd, bits($0), $1)
                 return failed(count) ? count : count &- 1
             } ?? directory
+        executable = isStartedByLoader ? absoluteProgram(&store) : link
+    }
+    /// The kernel has mapped no loader beside what was executed: that is the loader, which was given the program. It has put the program's
+    /// own values into the auxiliary vector, its path in place of its own (glibc elf/rtld.c, dl_main).
+    static var isStartedByLoader: Bool { loaderBase == 0 }
+    private static func absoluteProgram(_ store: inout TextBuffer) -> CText {
+        if program[0] == 0x2f { return program }
+        let start = store.start + store.count
+        store.append(contentsOf: directory)
+        store.append(0x2f)
+        store.append(contentsOf: program)
+        store.append(0)
+        return CText(start)
     }
     private static func read(
         _ store: inout TextBuffer,
@@ -102,7 +116,7 @@ enum Process {
         var span = buffer.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
             let count = readLink("/proc/thread-self/exe", bytes.baseAddress!, bytes.count &- 1)
-            return !failed(count) && !equal(CText(bytes.baseAddress!), executable)
+            return !failed(count) && !equal(CText(bytes.baseAddress!), link)
         }
     }
 }

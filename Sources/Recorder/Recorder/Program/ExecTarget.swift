@@ -118,6 +118,19 @@ extension ExecTarget {
         return name.hasPrefix("ld-linux") || name.hasPrefix("ld-2.") || name == "ld.so"
     }
 
+    /// Options of the loader that take a value (glibc elf/rtld.c, dl_main; ld.so(8)).
+    private static let loaderOptions: Set<String> = [
+        "--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath", "--audit", "--preload", "--argv0",
+    ]
+
+    /// The program that the loader will start with these arguments; nil: `path` is not the loader, or it starts none.
+    package static func programOfLoader(_ path: String, _ arguments: [String]) -> String? {
+        guard isLoader(path) else { return nil }
+        var rest = arguments[...]
+        while let first = rest.first, first.hasPrefix("--") { rest = rest.dropFirst(loaderOptions.contains(first) ? 2 : 1) }
+        return rest.first
+    }
+
     private static func architectureName(_ elfMachine: UInt16) -> String {
         switch elfMachine {
         case 62: "x86_64"

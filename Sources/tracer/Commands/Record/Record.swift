@@ -133,7 +133,9 @@ struct Record: ParsableCommand {
         let result: RecordingResult = try orFail {
             let run = try RecordingRun(command: rawArguments(last: command.count), options: options)
             if !functions.isEmpty {
-                RecordingRun.prepare { FunctionPlans(patterns: functions, mayKeep: cache).prepare(for: run.target.path) }
+                RecordingRun.prepare {
+                    FunctionPlans(patterns: functions, mayKeep: cache).prepare(for: run.target.path, arguments: Array(command.dropFirst()))
+                }
             }
             return try run.run()
         }
