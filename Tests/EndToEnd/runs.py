@@ -80,7 +80,7 @@ int main(int count, char **words) {
 
 
 def a_process_of_a_pid_namespace_is_looked_for_there(test):
-    """Whether its file is still being written is not decided by a process here that has the same number."""
+    """A process here that has the same number does not decide whether its file is still being written."""
     program = test.compile("first", source=FIRST_OF_A_NAMESPACE)
     if subprocess.run([program, "kill"], capture_output=True).returncode == 77:
         raise Skipped("no pid namespace of our own to be had")
@@ -94,6 +94,48 @@ def a_process_of_a_pid_namespace_is_looked_for_there(test):
         expect([p["ended"] for p in test.json("info", "left")["processes"]][1:] == ["running"], "info does not find it")
     finally:
         os.kill(int(done.stdout), signal.SIGKILL)
+
+
+# Three children that call themselves something: in their arguments, as PostgreSQL, nginx and sshd do, or by prctl.
+TITLED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    char *end = words[count - 1] + strlen(words[count - 1]);
+    for (int child = 0; child < 3; child++) {
+        if (fork() == 0) {
+            if (child < 2) {
+                memset(words[0], 0, end - words[0]);
+                snprintf(words[0], end - words[0], "boss: worker %d", child);
+            } else {
+                prctl(PR_SET_NAME, "painter");
+            }
+            return rand() == getppid();
+        }
+        wait(NULL);
+    }
+    return 0;
+}
+"""
+
+
+def processes_have_the_names_that_they_give_themselves(test):
+    program = test.compile("titled", source=TITLED)
+    os.symlink(program, test.path("boss"))
+    test.record("-o", "run", "--", test.path("boss"), "an argument that leaves space for a title")
+    os.unlink(test.path("boss"))  # a trace may be read where there is no such link
+    processes = test.json("report", "run")["processes"]
+    expect([p["name"] for p in processes] == ["boss", "boss: worker 0", "boss: worker 1", "painter"], f"{processes}")
+    expect([p["title"] for p in processes] == [None, "boss: worker 0", "boss: worker 1", None], f"{processes}")
+    table = test.tool("report", "run", "--by", "process").stdout
+    expect("boss: worker 0" in table and "boss: worker 1" in table, table)
+    expect(test.json("report", "run", "--process", "painter")["processes"][0]["name"] == "painter", "it cannot be chosen")
+    tree = test.tool("tree", "run").stdout
+    expect("boss: worker 1 (pid" in tree and "painter (pid" in tree and "titled (pid" not in tree, tree)
 
 
 def one_process_leaves_one_file(test):

@@ -127,11 +127,13 @@ extension Agent {
             // The chunk stays open: destructors of other libraries may still run.
             if let chunk = context.pointee.position.pointee.chunk { ThreadRecorder.nameThread(chunk) }
         }
+        ProcessTitle.write()
         TraceOutput.end()
     }
 
     private func describe(_ arguments: UnsafeMutablePointer<CText?>, _ count: Int) {
         MetadataWriter.text(UInt16(TRACE_TEXT_PROGRAM), Process.executable, length(Process.executable))
+        MetadataWriter.text(UInt16(TRACE_TEXT_CALLED), Process.program, length(Process.program))
         MetadataWriter.text(UInt16(TRACE_TEXT_DIRECTORY), Process.directory, length(Process.directory))
         guard let buffer = Memory.pages(65536) else { return }
         var text = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: 65536)
@@ -141,6 +143,7 @@ extension Agent {
             text.append(0)
         }
         MetadataWriter.text(UInt16(TRACE_TEXT_ARGUMENTS), CText(text.start), text.count)
+        ProcessTitle.note(CText(text.start), text.count)
         text = TextBuffer(text.start, capacity: 65536)
         settings.describe(&text)
         MetadataWriter.text(UInt16(TRACE_TEXT_SETTINGS), CText(text.start), text.count)

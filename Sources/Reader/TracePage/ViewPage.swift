@@ -126,7 +126,7 @@ package struct ViewPage: Sendable {
             var lanes = timelines.map { timeline in
                 Lane(
                     trace: index, name: trace.trace.threadName(timeline.thread),
-                    process: isRun ? "\(trace.trace.programName) \(trace.trace.header.pid)" : "", timeline: timeline,
+                    process: isRun ? "\(trace.trace.processName) \(trace.trace.header.pid)" : "", timeline: timeline,
                     states: states[timeline.thread])
             }
             if isRun, !lanes.isEmpty, let startup = trace.startup { lanes[0].stages = ViewPage.stages(startup, after: trace.start) }

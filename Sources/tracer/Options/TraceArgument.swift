@@ -14,9 +14,9 @@ struct ProcessChoice: ParsableArguments {
         return { trace in String(trace.header.pid) == process || Self.names(trace).contains { fnmatch(process, $0, 0) == 0 } }
     }
 
-    /// A program that a symbolic link led to goes by both names.
+    /// A program that a symbolic link led to goes by both names, and a process by what it calls itself, too.
     private static func names(_ trace: TraceFile) -> [String] {
-        [basename(trace.program)] + trace.arguments.prefix(1).map { basename($0) }
+        [basename(trace.program)] + trace.arguments.prefix(1).map { basename($0) } + [trace.processName]
     }
 
     /// The traces that are wanted.
@@ -81,7 +81,7 @@ func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
     let trace = chosen.last { $0.header.pid == chosen[0].header.pid } ?? chosen[0]
     if chosen.count > 1 {
         complain(
-            "\(run.path) has \(counted(chosen.count, "trace")); this is process \(trace.header.pid), \(basename(trace.program)): choose another with --process"
+            "\(run.path) has \(counted(chosen.count, "trace")); this is process \(trace.header.pid), \(trace.processName): choose another with --process"
         )
     }
     return trace

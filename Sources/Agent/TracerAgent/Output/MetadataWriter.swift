@@ -197,7 +197,7 @@ enum MetadataWriter {
         switch Int(record.type) {
         case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END), Int(TRACE_RECORD_REPLACED): false
         case Int(TRACE_RECORD_PHASE)...Int(TRACE_RECORD_ONCE): false
-        case Int(TRACE_RECORD_TEXT): record.key != UInt16(TRACE_TEXT_MESSAGE)
+        case Int(TRACE_RECORD_TEXT): record.key != UInt16(TRACE_TEXT_MESSAGE) && record.key != UInt16(TRACE_TEXT_TITLE)
         default: true
         }
     }

@@ -267,6 +267,8 @@ enum {
     TRACE_TEXT_DIRECTORY = 3,
     TRACE_TEXT_SETTINGS = 4,    // NAME=VALUE, NUL after each: the TRACER_ variables as they took effect
     TRACE_TEXT_MESSAGE = 5,     // a message of the agent: one line
+    TRACE_TEXT_CALLED = 6,      // path that was executed: a link to the program, or a script
+    TRACE_TEXT_TITLE = 7,       // command line that the program has written over its own
 };
 enum {
     TRACE_FUNCTION_ENTRY_ONLY = 1,  // its entry is recorded, as a complete call of length zero; its exit is not

@@ -118,7 +118,7 @@ struct CallgrindExport {
 
         private func title(_ root: CallTree.Root) -> String {
             let thread = root.tid.map { "thread \(root.name) \($0)" } ?? "thread \(root.name)"
-            return root.process.map { "\(basename(tree.processes[$0].program)) \(tree.processes[$0].pid): \(thread)" } ?? thread
+            return root.process.map { "\(tree.processes[$0].name) \(tree.processes[$0].pid): \(thread)" } ?? thread
         }
     }
 }

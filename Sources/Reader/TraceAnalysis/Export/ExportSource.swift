@@ -33,7 +33,7 @@ package final class ExportSource: Sendable {
     }
 
     var pid: UInt32 { trace.header.pid }
-    var name: String { trace.programName }
+    var name: String { trace.processName }
 
     /// Category of a function's events: its module; "mark" or "span" for those of the program, which have none.
     func category(of function: UInt32) -> String {

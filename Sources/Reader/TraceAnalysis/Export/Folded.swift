@@ -34,7 +34,7 @@ struct FoldedExport {
     }
 
     private static func title(of root: CallTree.Root, in tree: CallTree) -> [UInt8] {
-        let process = root.process.map { "\(basename(tree.processes[$0].program)) \(tree.processes[$0].pid)" } ?? "all"
+        let process = root.process.map { "\(tree.processes[$0].name) \(tree.processes[$0].pid)" } ?? "all"
         return frame(process) + [UInt8(ascii: ";")] + frame(root.tid.map { "\(root.name) \($0)" } ?? root.name)
     }
 

@@ -115,7 +115,7 @@ struct PprofExport {
         let thread = string("thread"), process = string("process"), tid = string("tid")
         for root in tree.roots {
             let name = string(root.name)
-            let program = string(root.process.map { basename(tree.processes[$0].program) } ?? "")
+            let program = string(root.process.map { tree.processes[$0].name } ?? "")
             var path: [UInt64] = []
             var ends: [Int] = []
             for index in root.node + 1..<max(tree.nodes[root.node].end, root.node + 1) {

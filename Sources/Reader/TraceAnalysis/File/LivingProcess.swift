@@ -14,6 +14,12 @@ enum LivingProcess {
         return begun <= header.first.monotonic_ns &+ asleep ? now : nil
     }
 
+    /// As ps(1) shows it at this moment.
+    static func commandLine(_ header: trace_file_header) -> String? {
+        ProcessNumbers.number(of: header.pid, in: header.pid_namespace).flatMap { contents("/proc/\($0)/cmdline") }
+            .map { TraceAnalysis.commandLine($0) }
+    }
+
     private static func time(_ clock: clockid_t) -> UInt64 {
         var time = timespec()
         clock_gettime(clock, &time)

@@ -299,8 +299,16 @@ package struct Metadata: Sendable, RecordReader {
             var parts = bytes.split(separator: 0, omittingEmptySubsequences: false).map { printable($0) }
             if parts.last == "" { parts.removeLast() }
             texts[key, default: []] += parts
+        case TRACE_TEXT_TITLE: // padded with NULs; a command line has one after each part
+            texts[key] = [commandLine(bytes)]
         default:
             texts[key, default: []].append(printable(bytes.prefix { $0 != 0 }))
         }
     }
+}
+
+/// A command line as /proc has it, a NUL after each part, in words: a title is padded with NULs or spaces.
+func commandLine(_ bytes: [UInt8]) -> String {
+    let text = bytes.split(separator: 0).map { printable($0) }.joined(separator: " ")
+    return String(text.prefix(upTo: text.lastIndex(where: { $0 != " " }).map { text.index(after: $0) } ?? text.startIndex))
 }

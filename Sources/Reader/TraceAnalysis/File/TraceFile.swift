@@ -23,6 +23,8 @@ package struct TraceFile: Sendable {
     package internal(set) var ends: ThreadEnds
     /// nil: the trace does not say, and the process is not alive.
     package let processEnd: ProcessEnd?
+    /// The command line as ps(1) shows it now; nil: the process is not alive.
+    let livingTitle: String?
     package let chunkCount: Int
     /// In the order in which they were written.
     let metadataChunks: [Chunk]
@@ -65,6 +67,7 @@ package struct TraceFile: Sendable {
         chunkCount = chunksOfThread.reduce(metadataChunks.count) { $0 + $1.count }
         let mayRun = header.state == UInt32(TRACE_RECORDING) && header.ended_ns == 0 && header.exit_status == 0
         let now = mayRun ? LivingProcess.now(header, file) : nil
+        livingTitle = now == nil ? nil : LivingProcess.commandLine(header)
         ends = ThreadEnds(header, metadata, chunksOfThread, scale, now: now)
         processEnd = ProcessEnd(header, metadata, isRunning: now != nil)
         warnings = Self.warnings(header, walk, metadata, timeScale, byteCount: byteCount)

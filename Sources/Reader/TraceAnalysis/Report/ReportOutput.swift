@@ -70,6 +70,8 @@ extension RunProcess: Record {
         Member("pid", \.pid).column("pid") { String($0.pid) }
         Member("ppid", \.parentPid)
         Member("program", "path; after exec the last one", \.program)
+        Member("name", "what it calls itself, or was called by", \.name)
+        Member("title", "command line that it has written over its own; null: none", \.title)
         Member("command", "command line of that", \.commandLine).column("command", .text) { $0.commands }
         Member.shown("tree", "command", .text) { String(repeating: "  ", count: min($0.depth, 30)) + $0.commands }
         Member("calls", \.calls).column("calls") { grouped($0.calls) }

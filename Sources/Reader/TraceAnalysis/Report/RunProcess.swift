@@ -7,7 +7,11 @@ import Presentation
 package struct ProcessImage: Sendable {
     package let path: String
     package let program: String
+    /// What it calls itself, or was called by.
+    package let name: String
     package let commandLine: String
+    /// The command line that it has written over its own; nil: none.
+    package let title: String?
     package let pid: UInt32
     package let parentPid: UInt32
     let namespace: UInt64
@@ -44,7 +48,9 @@ package struct ProcessImage: Sendable {
     init(_ trace: TraceFile, _ summary: Summary) {
         path = trace.path
         program = trace.program
+        name = trace.processName
         commandLine = trace.commandLine
+        title = trace.title
         pid = trace.header.pid
         parentPid = trace.header.parent_pid
         namespace = trace.header.pid_namespace
@@ -82,7 +88,9 @@ package struct RunProcess: Sendable {
     package var parentPid: UInt32 { images[0].parentPid }
     /// The last one.
     package var program: String { images[images.count - 1].program }
+    package var name: String { images[images.count - 1].name }
     package var commandLine: String { images[images.count - 1].commandLine }
+    package var title: String? { images[images.count - 1].title }
     package var calls: UInt64 { images.reduce(0) { $0 &+ $1.calls } }
     package var filtered: UInt64 { images.reduce(0) { $0 &+ $1.filtered } }
     package var dropped: UInt64 { images.reduce(0) { $0 &+ $1.dropped } }

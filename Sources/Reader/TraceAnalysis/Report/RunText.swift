@@ -27,7 +27,7 @@ extension RunSummary {
     }
 
     private var title: String {
-        if let only { return "\(only.programName) (pid \(only.header.pid))" }
+        if let only { return "\(only.processName) (pid \(only.header.pid))" }
         let images = processes.reduce(0) { $0 + $1.images.count }
         return "\(shortened(shortCommandLine, 60)): \(counted(processes.count, "process", "processes"))"
             + (images > processes.count ? " (\(counted(images, "trace")))" : "")
@@ -38,7 +38,7 @@ extension RunSummary {
         if let only { return [only.endText].compactMap { $0 } }
         var texts: [String] = []
         if let root = processes.first, let end = root.end, end != .exited(status: 0) {
-            texts.append("\(basename(root.program)): \(end.text)")
+            texts.append("\(root.name): \(end.text)")
         }
         let count = processes.count { $0.mayGoOn }
         return texts + (count > 0 ? ["\(count) not finished"] : [])
@@ -49,7 +49,7 @@ extension RunSummary {
         let sorted = processes.sorted { a, b in
             switch order {
             case .calls: if a.calls != b.calls { return a.calls > b.calls }
-            case .name: if basename(a.program) != basename(b.program) { return basename(a.program) < basename(b.program) }
+            case .name: if a.name != b.name { return a.name < b.name }
             default: if a.duration != b.duration { return b.duration < a.duration }
             }
             return a.pid < b.pid
@@ -93,7 +93,7 @@ extension RunProcess {
     var commands: String {
         var texts: [String] = []
         for image in images {
-            let text = image.shortCommandLine
+            let text = image.title ?? image.shortCommandLine
             if texts.last != text { texts.append(text) }
         }
         // Commands before the last are cut short: often its parent still runs the same, in a line of its own.

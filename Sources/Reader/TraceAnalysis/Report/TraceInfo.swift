@@ -149,12 +149,44 @@ extension TraceFile {
     package var minimumTime: Nanoseconds? { header.minimum_ticks > 0 ? timeScale.nanoseconds(header.minimum_ticks) : nil }
 
     package var arguments: [String] { metadata.texts[TRACE_TEXT_ARGUMENTS] ?? [] }
-    /// The name that the program was called by: sh for sh, a link to dash. If this machine does not have that link, the file's own name.
+    /// The command line that the program has written over its own, as ps(1) shows it; nil: it has not, or the process is gone and did not
+    /// end in order.
+    package var title: String? {
+        guard let title = metadata.texts[TRACE_TEXT_TITLE]?.last ?? livingTitle, !title.isEmpty else { return nil }
+        return title.hasSuffix(arguments.joined(separator: " ")) ? nil : title // the loader's has its own name in front
+    }
+
+    /// Name of the process: what it calls itself (postgres: checkpointer), or what the program was called by.
+    package var processName: String {
+        if let title, let colon = title.firstIndex(of: ":"), colon != title.startIndex,
+            !title[..<colon].contains(where: { " /".contains($0) })
+        {
+            return shortened(title, 40)
+        }
+        return nameOfMainThread ?? programName
+    }
+
+    /// The name that the main thread has given itself (prctl(2), PR_SET_NAME); nil: it has that of what was executed (execve(2)), or one
+    /// that only adds to it. An older trace does not say what that was.
+    private var nameOfMainThread: String? {
+        guard let called = metadata.texts[TRACE_TEXT_CALLED]?.first.map({ basename($0) }),
+            let main = chunksOfThread.lazy.compactMap({ $0.first }).first(where: { $0.tid == header.pid })?.thread
+        else { return nil }
+        let name = threadName(main)
+        let isItsOwn = [called, programName, basename(program)].contains { $0.hasPrefix(name) || name.hasPrefix($0) }
+        // The loader, where that was executed.
+        return name.isEmpty || isItsOwn || ["ld-linux", "ld.so", TRACE_AGENT_TASK].contains { name.hasPrefix($0) } ? nil : name
+    }
+
+    /// The name that the program was called by: sh for sh, a link to dash; redis-server for one to redis-check-rdb. The file's own name
+    /// where its first argument says something else than what was executed.
     package var programName: String {
         let own = basename(program)
         guard let word = arguments.first, !word.isEmpty else { return own }
         let called = basename(word.hasPrefix("-") ? String(word.dropFirst()) : word) // a login shell's has a dash
         guard called != own, !called.isEmpty else { return own }
+        if let executed = metadata.texts[TRACE_TEXT_CALLED]?.first, basename(executed) == called { return called }
+        // An older trace does not say what was executed; and the first argument of a script's interpreter is not the script.
         let paths =
             word.contains("/")
             ? [word.hasPrefix("/") ? word : (directory ?? ".") + "/" + word]

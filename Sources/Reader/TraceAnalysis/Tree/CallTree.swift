@@ -87,7 +87,7 @@ package struct CallTree: Sendable {
     package struct Process: Sendable {
         package var path: String
         package var program: String
-        /// Name that it was called by.
+        /// What it calls itself, or was called by.
         package var name: String
         package var commandLine: String
         package var pid: UInt32

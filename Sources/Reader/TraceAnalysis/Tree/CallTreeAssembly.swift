@@ -309,7 +309,7 @@ extension CallTree.Node {
 extension CallTree.Process {
     init(_ trace: TraceFile, end: Ticks) {
         self.init(
-            path: trace.path, program: trace.program, name: trace.programName, commandLine: trace.commandLine, pid: trace.header.pid,
+            path: trace.path, program: trace.program, name: trace.processName, commandLine: trace.commandLine, pid: trace.header.pid,
             parentPid: trace.header.parent_pid, startedAt: trace.header.first_realtime_ns,
             duration: trace.timeScale.nanoseconds(from: trace.firstTicks, to: end), isRing: trace.isRing,
             endText: trace.endText, dropped: trace.header.dropped, isCostKnown: trace.header.leaf_cost > 0,

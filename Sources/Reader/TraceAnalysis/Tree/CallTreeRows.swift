@@ -33,13 +33,13 @@ extension CallTree {
             return merged.roots.map { root in
                 let process = root.process.map { processes[$0] }, total = merged.nodes[root.node].total
                 return FunctionSummary(
-                    name: process.map { "\(basename($0.program)) \($0.pid)" } ?? name(of: root), symbol: "", module: "", calls: root.calls,
+                    name: process.map { "\($0.name) \($0.pid)" } ?? name(of: root), symbol: "", module: "", calls: root.calls,
                     timedCalls: root.calls, total: Nanoseconds(total), selfTime: Int64(clamping: total))
             }
         case .thread:
             return roots.map { root in
                 FunctionSummary(
-                    name: name(of: root), symbol: "", module: root.process.map { basename(processes[$0].program) } ?? "",
+                    name: name(of: root), symbol: "", module: root.process.map { processes[$0].name } ?? "",
                     calls: root.calls, timedCalls: root.calls, total: Nanoseconds(nodes[root.node].total),
                     selfTime: Int64(clamping: nodes[root.node].total))
             }
@@ -73,7 +73,7 @@ extension CallTree {
     /// As among the threads of other processes.
     package func nameWithProcess(of root: Root) -> String {
         guard let process = root.process.map({ processes[$0] }) else { return threadName(of: root) }
-        let program = "\(basename(process.program)) \(process.pid)"
+        let program = "\(process.name) \(process.pid)"
         return root.tid == process.pid ? program : "\(program): \(threadName(of: root))"
     }
 

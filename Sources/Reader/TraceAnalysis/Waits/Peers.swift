@@ -183,7 +183,7 @@ extension WaitSearch {
         for descriptor in descriptors where descriptor.process != process && peers.count < 16 {
             let other = processes[descriptor.process], at = other.monotonic(descriptor.at), pid = other.trace.header.pid
             guard at >= begin, at <= end, !peers.contains(where: { $0.pid == pid }) else { continue }
-            let name = other.threads.last { $0.tid == pid }?.name ?? other.trace.programName
+            let name = other.threads.last { $0.tid == pid }?.name ?? other.trace.processName
             peers.append(Wait.Peer(name: name, pid: pid, descriptor: Int32(truncatingIfNeeded: descriptor.number)))
         }
         processes[process].waits[index].peers = peers
@@ -199,7 +199,7 @@ extension WaitSearch {
         let named = thread.map { other.threads[$0] } ?? other.threads.last { $0.tid == other.trace.header.pid }
         let pid = other.trace.header.pid
         waits[index].otherProcess = Wait.OtherProcess(
-            name: named?.name ?? other.trace.programName, pid: pid, tid: named?.tid ?? pid,
+            name: named?.name ?? other.trace.processName, pid: pid, tid: named?.tid ?? pid,
             begun: other.trace.header.first.monotonic_ns, thread: named?.thread,
             function: act.call.flatMap { other.name($0.call.row) }, caller: act.call.flatMap { other.name($0.call.parent) },
             late: Nanoseconds(UInt64(max(monotonic(wait.end) &- act.at, 0))))

@@ -150,7 +150,7 @@ extension ThreadReport {
         lines += [""] + table(processes.map { ($0, $0.whole) }, isWhole: true, width, style)
         for process in processes {
             for stage in process.stages where stage.times.contains(where: { !$0.isEmpty }) {
-                let pid = processes.count > 1 ? "\(process.search.trace.programName)/\(process.search.trace.header.pid): " : ""
+                let pid = processes.count > 1 ? "\(process.search.trace.processName)/\(process.search.trace.header.pid): " : ""
                 lines += ["", style.bold("\(pid)\(stage.name)") + ", \(readable(stage.duration))"]
                 lines += table([(process, stage.times)], isWhole: false, width, style)
             }

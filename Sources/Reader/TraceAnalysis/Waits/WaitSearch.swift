@@ -164,7 +164,7 @@ package struct WaitSearch: Sendable {
 
     /// "git", or "6 processes (10 traces)".
     static func title(_ all: [WaitSearch]) -> String {
-        if all.count == 1 { return all[0].trace.programName }
+        if all.count == 1 { return all[0].trace.processName }
         let processes = Set(all.map { $0.trace.header.pid }).count
         return counted(processes, "process", "processes") + (processes < all.count ? " (\(counted(all.count, "trace")))" : "")
     }

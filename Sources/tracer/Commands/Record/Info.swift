@@ -57,6 +57,7 @@ struct Info: ParsableCommand {
         }
         try row("command line", whole.commandLine)
         if let trace = whole.only {
+            try row("title", trace.title)
             try row("directory", trace.directory)
             try row("pid", "\(trace.header.pid), parent \(trace.header.parent_pid)")
         }

@@ -1,0 +1,38 @@
+// The title that a program gives itself: it writes over its arguments, which ps(1) then shows (setproctitle(3bsd); PostgreSQL, nginx,
+// sshd). Read when the process ends.
+import CSupport
+import CTraceLayout
+
+enum ProcessTitle {
+    nonisolated(unsafe) private static var known: UInt64 = 0 // a hash of the command line; 0 none
+    private static let most = 1024
+
+    /// The command line as the process begins, NUL after each argument.
+    static func note(_ text: CText, _ count: Int) { known = hash(text, min(count, most)) }
+
+    /// Appends the title if it is another one than was known. The kernel shows the loader's command line where that was executed.
+    static func write() {
+        if known == 0 || Process.isStartedByLoader { return }
+        let path = StaticString("/proc/self/cmdline")
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.own)
+        if failed(descriptor) { return }
+        var text = InlineArray<1024, UInt8>(repeating: 0)
+        var span = text.mutableSpan
+        span.withUnsafeMutableBufferPointer { bytes in
+            let count = SystemCall.call(SystemCall.read, descriptor, bits(bytes.baseAddress), most)
+            _ = SystemCall.call(SystemCall.close, descriptor)
+            if count <= 0 { return }
+            let start = CText(bytes.baseAddress!), found = hash(start, count)
+            if found == known { return }
+            known = found
+            MetadataWriter.text(UInt16(TRACE_TEXT_TITLE), start, count)
+        }
+    }
+
+    /// FNV-1a. Never 0.
+    private static func hash(_ text: CText, _ count: Int) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for n in 0..<count { hash = (hash ^ UInt64(text[n])) &* 0x100_0000_01b3 }
+        return hash | 1
+    }
+}
