@@ -491,6 +491,17 @@ def a_library_that_another_one_uses_is_not_called_unused(test):
     expect("libbase.so, by" not in text and "link with -Wl,--as-needed" in text, text)
 
 
+def what_dlsym_may_have_found_is_not_said_to_be_unused(test):
+    """The program names libidle.so and finds its function by name: without the link there is none."""
+    test.compile("libidle.so", "-shared", "-fPIC", source="int idle(void) { return 1; }\n")
+    source = "#include <dlfcn.h>\nint main(void) { return dlsym(RTLD_DEFAULT, \"idle\") == 0; }\n"
+    test.start([test.compile("seeker", "-D_GNU_SOURCE", "-Wl,--no-as-needed", "-lidle", source=source)])
+    report, text = test.json("libs", test.start_trace), test.tool("libs", test.start_trace).stdout
+    expect("libidle.so" in report["unused_by_program"] and report["name_lookups"] == 1, f"{report['unused_by_program']}, {report['name_lookups']}")
+    expect("1 call of dlsym may have found what they have" in text and "--as-needed" not in text, text)
+    expect("unless dlsym looks for what it has" in test.tool("startup", test.start_trace).stdout, "startup advises against the link")
+
+
 def symbols_of_two_libraries_are_named(test):
     twice = "int twice(void) { return N; } int USER(void) { return twice(); }\n"
     main = "int first(void), second(void); int main(void) { return first() + second() == 2 ? 0 : 1; }\n"

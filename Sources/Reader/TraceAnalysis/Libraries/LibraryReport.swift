@@ -31,6 +31,8 @@ package struct LibraryReport: Sendable {
     package let libraries: [StartupLibrary]
     /// Direct dependencies of the executable that nothing is bound to.
     package let unusedByProgram: [String]
+    /// Calls of dlsym, which finds functions without a slot that is bound to them.
+    package let nameLookups: UInt64
     /// Direct dependencies of the executable that it has nothing bound to, and others have.
     package let programNeedsForOthers: [NeedForOthers]
     package let duplicates: [Duplicates]
@@ -51,6 +53,7 @@ package struct LibraryReport: Sendable {
         libraries = all.filter { $0.module != context.executable }
         let executable = all.first { $0.module == context.executable }
         unusedByProgram = executable?.unusedNeeds ?? []
+        nameLookups = context.calls.lookups
         programNeedsForOthers = executable?.needsForOthers ?? []
         few = Self.few(trace, libraries, context.names)
         (duplicates, unread) = Self.duplicates(trace, symbolizer, context.executable)

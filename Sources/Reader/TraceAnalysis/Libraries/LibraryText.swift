@@ -15,7 +15,8 @@ extension LibraryReport {
         let unused = unusedLines(), forOthers = forOthersLines()
         if !unused.isEmpty {
             let how = forOthers.isEmpty ? " (link with -Wl,--as-needed)" : ""
-            lines += ["", style.bold("Linked but not used: nothing is bound to them\(how)")] + unused
+            let found = nameLookups > 0 ? "; \(counted(nameLookups, "call")) of dlsym may have found what they have" : how
+            lines += ["", style.bold("Linked but not used: nothing is bound to them\(found)")] + unused
         }
         if !forOthers.isEmpty {
             lines += ["", style.bold("Linked for others, which do not name them: keep them (lld's and gold's -Wl,--as-needed omits them)")]
@@ -64,6 +65,7 @@ extension LibraryReport: Record {
         Member("program", \.program)
         Member("libraries", \.libraries)
         Member("unused_by_program", "needed libraries to which nothing is bound", \.unusedByProgram)
+        Member("name_lookups", "calls of dlsym, which may have found what libraries have to which nothing is bound", \.nameLookups)
         Member("program_needs_for_others", "needed libraries of which the program uses nothing, and others do", \.programNeedsForOthers)
         Member("few", "libraries of which three functions or fewer were called, as far as calls were recorded", \.few)
         Member("duplicates", "functions that two libraries have", \.duplicates)

@@ -117,10 +117,11 @@ extension StartupTimeline {
             fragile.isEmpty
             ? " (-Wl,--as-needed)"
             : "; -Wl,--as-needed would also omit \(listed(fragile, most: 4)) with lld and gold, which other libraries use"
+        let them = unused.count == 1 ? "it" : "them",
+            unless = nameLookups > 0 ? " unless dlsym looks for what \(unused.count == 1 ? "it has" : "they have")" : ""
         return [
             StartupAdvice(
-                text:
-                    "\(names): linked, but nothing is bound to \(unused.count == 1 ? "it" : "them"): do not link \(unused.count == 1 ? "it" : "them")\(how)",
+                text: "\(names): linked, but nothing is bound to \(them): do not link \(them)\(unless)\(how)",
                 saving: Nanoseconds(constructors &+ share), isEstimate: true)
         ]
     }

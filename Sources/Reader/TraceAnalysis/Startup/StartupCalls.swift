@@ -28,6 +28,8 @@ struct StartupCalls {
 
     /// Calls of each module's functions.
     private(set) var callsOfModule: [UInt32: UInt64] = [:]
+    /// Calls of dlsym(3) and dlvsym(3): they find functions without a slot that is bound to them.
+    private(set) var lookups: UInt64 = 0
     /// Call counts of each thread at known moments.
     private var moments: [UInt32: CallMoments] = [:]
     /// Runs by index in the trace's records of once-functions; one that was not over when the program was ready is missing.
@@ -70,7 +72,9 @@ struct StartupCalls {
         }
         for (row, count) in byFunction.enumerated() where count > 0 {
             calls &+= count
-            if let module = functions[UInt32(row) &- 1]?.module { callsOfModule[module, default: 0] &+= count }
+            guard let function = functions[UInt32(row) &- 1] else { continue }
+            if let module = function.module { callsOfModule[module, default: 0] &+= count }
+            if ["dlsym", "dlvsym"].contains(function.rawName) { lookups &+= count }
         }
         spans.sort { $0.begin < $1.begin }
     }

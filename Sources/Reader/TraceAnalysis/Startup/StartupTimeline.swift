@@ -97,6 +97,8 @@ package struct StartupTimeline: Sendable {
     /// At exit.
     package let finalizers: [ConstructorRun]
     package let libraries: [StartupLibrary]
+    /// Calls of dlsym until then.
+    let nameLookups: UInt64
     package let loads: [LibraryLoad]
     package let lazyInitializers: [LazyRun]
     package let items: [StartupItem]
@@ -158,6 +160,7 @@ package struct StartupTimeline: Sendable {
         finalizers = ConstructorRun.finalizers(context)
         loads = LibraryLoad.all(context, runs)
         libraries = StartupLibrary.all(context, runs)
+        nameLookups = calls.lookups
         lazyInitializers = LazyRun.all(context)
         stages = StartupStage.all(
             context, first: first, main: main, outcome: outcome, libraryCount: libraries.count { $0.load == nil },
