@@ -47,8 +47,8 @@ package struct FunctionRow: Record {
             spelt($0.figures.minimum)
         }
         Member("max_ns", \.figures.maximum).column("maximum") { spelt($0.figures.maximum) }
-        Member("p50_ns", \.figures.median).column("p50") { spelt($0.figures.median) }
-        Member("p99_ns", \.figures.percentile99).column("p99") { spelt($0.figures.percentile99) }
+        Member("p50_ns", percentileMeaning, \.figures.median).column("p50") { spelt($0.figures.median) }
+        Member("p99_ns", percentileMeaning, \.figures.percentile99).column("p99") { spelt($0.figures.percentile99) }
         Member.shown("average", "average") { ($0.isMarked ? "* " : "") + spelt($0.figures.average) }
         Member.shown("shape", DurationShape.title) { $0.figures.shape.text }
         Member.optional("left_out", leftOutMeaning) {

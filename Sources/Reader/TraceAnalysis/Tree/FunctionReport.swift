@@ -252,8 +252,8 @@ package struct FunctionOutput: Record {
         Member("self_ns", \.report.sums.selfTime)
         Member("min_ns", \.report.sums.minimum)
         Member("max_ns", \.report.sums.maximum)
-        Member("p50_ns", \.report.sums.median)
-        Member("p99_ns", \.report.sums.percentile99)
+        Member("p50_ns", percentileMeaning, \.report.sums.median)
+        Member("p99_ns", percentileMeaning, \.report.sums.percentile99)
         Member.optional("left_out", leftOutMeaning) { $0.report.sums.isSuppressed ? true : nil }
         Member.optional("self_holds_left_out", heldMeaning) { $0.report.sums.holdsSuppressed ? true : nil }
         Member("histogram", "of the lengths of calls", \.report.histogram)
