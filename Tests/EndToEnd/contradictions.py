@@ -77,6 +77,48 @@ class Planted:
             directory.done()
 
 
+def two_chunks(before, after, *open_frames):
+    """The second was opened at 64. `after` counts from 0, as `before` does."""
+    return (decoder.chunk(1, 0, 0, decoder.events(*before), flags=t.CLOSED),
+            decoder.chunk(1, 0, 1, decoder.events(decoder.control(t.BASE, decoder.BASE & t.PAYLOAD_MASK), *after),
+                          [(decoder.BASE + at, function) for at, function in open_frames], opened=decoder.BASE + 64))
+
+
+# A signal came between the clock of a call and its word: what its handler called has the earlier word. Nothing of this may contradict itself.
+LATE = {
+    "a_call": [decoder.first(decoder.enter(1, 10), decoder.complete(2, 20, 40), decoder.enter(1, 12), decoder.leave(1, 70), decoder.leave(1, 75))],
+    "a_call_that_goes_on_in_the_next_chunk": two_chunks(
+        [decoder.enter(1, 10), decoder.complete(2, 20, 40), decoder.enter(2, 12)], [decoder.leave(2, 70), decoder.leave(1, 75)], (10, 1), (12, 2)),
+    "a_call_above_one_of_its_function": [decoder.first(decoder.enter(1, 20), decoder.enter(1, 15), decoder.leave(1, 40), decoder.leave(1, 41))],
+    "a_call_above_one_of_its_function_in_two_chunks": two_chunks(
+        [decoder.enter(1, 20), decoder.enter(1, 15)], [decoder.leave(1, 70), decoder.leave(1, 71)], (20, 1), (15, 1)),
+    "the_first_call_of_a_chunk": two_chunks(
+        [decoder.enter(1, 10), decoder.complete(2, 12, 50)], [decoder.complete(2, 14, 46), decoder.leave(1, 70)], (10, 1)),
+    "the_first_call_of_a_chunk_that_calls": two_chunks(
+        [decoder.enter(1, 10), decoder.complete(2, 12, 50)],
+        [decoder.enter(1, 14), decoder.complete(2, 66, 1), decoder.leave(1, 68), decoder.leave(1, 70)], (10, 1)),
+}
+
+
+class Late:
+    def __init__(self, which):
+        self.which, self.name = which, "contradictions.of_what_a_signal_came_before." + which
+
+    def run(self, settings):
+        if not os.path.exists(settings.tool):
+            raise Skipped("no tool")
+        directory = harness.Directory("contradictions", settings.keep)
+        try:
+            path = os.path.join(directory.traces, "x.trace")
+            with open(path, "wb") as file:
+                file.write(decoder.trace(*LATE[self.which], clock=3, first_ticks=decoder.BASE, first_monotonic_ns=decoder.BASE,
+                                         last_ticks=decoder.BASE + 76, last_monotonic_ns=decoder.BASE + 76))
+            if found := impossible.contradictions(impossible.read(settings.tool, path, harness.passed_on(os.environ))):
+                raise Failed(f"the tool contradicts itself: {found}")
+        finally:
+            directory.done()
+
+
 class List:
     """Each row of contradictions.txt is of some test, names rules, and has a reason; a row of another test excuses nothing."""
     name = "contradictions.the_list_is_in_order"
@@ -101,4 +143,4 @@ class List:
 
 
 def tests():
-    return [Planted(rule) for rule in impossible.RULES] + [List()]
+    return [Planted(rule) for rule in impossible.RULES] + [Late(which) for which in LATE] + [List()]

@@ -47,6 +47,13 @@ func tree(_ steps: [Step]) throws -> CallTree { try tree(demo(steps)) }
         #expect(tree.roots.map { $0.calls } == [9])
     }
 
+    /// A signal came between b's clock and its word: a is what the handler called.
+    @Test func aCallHasNoTimeOfWhatHasTheEarlierWord() throws {
+        let late: [Step] = [.call(2, 20, 60), .at(12) { .enter(3, after: $0) }, .bareExit(3, 70), .bareExit(1, 75)]
+        #expect(lines(try tree([.enter(1, 0)] + late)) == ["= 75", "main 1 75 25", " a 1 40 40", " b 1 10 10"])
+        #expect(try Loaded([.enter(1, 0)] + late).rows.sorted() == ["a 1 40 40", "b 1 10 10", "main 1 75 25"])
+    }
+
     /// The demo's ticks are nanoseconds.
     private func costly(leaf: UInt32, inside: UInt32) throws -> CallTree {
         var builder = demo([.call(1, 0, 1000, aThriceAndB)])

@@ -6,12 +6,14 @@ import TraceFormat
 package struct Frame: BitwiseCopyable {
     /// As the clock was read: with the function, the identity of the call.
     var enter: UInt64
-    /// From when on it has a share of the time that this reading gives to calls: from its beginning, or that of the part of the thread
-    /// which is read alone. Later than `enter`, too, where a signal came between its clock and its word: in the stack it came later.
+    /// From when on it has a share of the time that this reading gives to calls: `began`, or the beginning of the part of the thread that
+    /// is read alone.
     var since: UInt64
     /// The sink's row for the function.
     var row: UInt32
-    var flags: UInt32 = 0
+    /// Ticks from `enter` to the word before the call's own, or to its caller's beginning: a signal came between clock and word, and what
+    /// was recorded in between is not part of the call. At most what 32 bits hold.
+    var late: UInt32 = 0
     /// For use by the sink alone.
     var tag: UInt64 = 0
     /// The address that it returns to, for sinks that want it; 0 unknown.
@@ -32,6 +34,8 @@ package struct Frame: BitwiseCopyable {
         self.object = object
     }
     static var nobody: Frame { Frame(enter: 0, row: 0) }
+    /// From when on its length counts. Frames lie in the order of these times.
+    @inline(__always) var began: UInt64 { enter &+ UInt64(late) }
     var key: FrameKey { FrameKey(enter: enter, row: row) }
 }
 
@@ -193,8 +197,8 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     @inline(__always) private mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, _ ending: Ending) {
         guard isInside else { return }
         var part = frame, ending = ending
-        if _slowPath(frame.enter < since) {
-            part.enter = since
+        if _slowPath(frame.began < since) {
+            (part.enter, part.late) = (since, 0)
             part.since = max(part.since, since)
             ending = .part
         }
@@ -223,8 +227,8 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
         var overlap = Overlap(length: end &- begin(of: index), end: end, outermost: nil)
         guard isActive(frame.row), !(0..<index).reversed().contains(where: { frames[$0].row == frame.row }) else { return overlap }
         let next = (index..<frames.count).first { frames[$0].row == frame.row }
-        let began = max(frame.enter, since)
-        overlap.outermost = next.map { min(max(frames[$0].enter, began), end) &- began }
+        let began = max(frame.began, since)
+        overlap.outermost = next.map { min(max(frames[$0].began, began), end) &- began }
         return overlap
     }
 
@@ -295,6 +299,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         if _slowPath(time >= boundTicks) { advance(to: time) }
         var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite(), object: takeObject())
         frame.since = time
+        if _slowPath(enterTicks < time) { frame.late = UInt32(clamping: time &- enterTicks) }
         if _fastPath(isInside) {
             enters &+= 1
             sink.opened(&frame, parent: top, at: time, depth: frames.count, isCall: true)
@@ -400,7 +405,7 @@ extension CallStack where Sink: ~Copyable {
 
     /// Between these moments nothing is known of the frame, or of all: what was called from it then, and so the time of its own.
     private mutating func noteUnseen(_ index: Int, from begin: UInt64, to end: UInt64) {
-        let from = max(frames[index].enter, begin, since), until = index + 1 < frames.count ? min(frames[index + 1].enter, end) : end
+        let from = max(frames[index].began, begin, since), until = index + 1 < frames.count ? min(frames[index + 1].began, end) : end
         if until > from { sink.unseen(frames[index], depth: index, for: until - from) }
     }
 
@@ -430,7 +435,7 @@ extension CallStack where Sink: ~Copyable {
                 known[frame.key] = frames.removeLast()
                 active.remove(frame.row)
             } else {
-                popSeldom(at: max(latest, frame.enter), .lost)
+                popSeldom(at: max(latest, frame.began), .lost)
             }
         }
         for (index, open) in stored.prefix(fitting).enumerated() {
@@ -438,12 +443,13 @@ extension CallStack where Sink: ~Copyable {
             if let frame = known.removeValue(forKey: FrameKey(enter: open.enter_ticks, row: row)) {
                 push(frame)
             } else {
-                advance(to: open.enter_ticks)
                 var frame = Frame(enter: open.enter_ticks, row: row, site: index < sites.count ? sites[index] : 0)
-                frame.since = max(frame.enter, partBegin)
+                if top.began > frame.enter { frame.late = UInt32(clamping: top.began &- frame.enter) }
+                frame.since = max(frame.began, partBegin)
+                advance(to: frame.began)
                 if isInside {
-                    let at = max(open.enter_ticks, since)
-                    sink.opened(&frame, parent: top, at: at, depth: frames.count, isCall: areCalls && open.enter_ticks >= since)
+                    let at = max(frame.began, since)
+                    sink.opened(&frame, parent: top, at: at, depth: frames.count, isCall: areCalls && frame.began >= since)
                 }
                 new.append(frames.count)
                 push(frame)
@@ -498,7 +504,7 @@ extension CallStack where Sink: ~Copyable {
         beyond = 0
         forgetHidden()
         advance(before: time)
-        while frames.count > 0 { popSeldom(at: max(time, frames[frames.count - 1].enter), ending) }
+        while frames.count > 0 { popSeldom(at: max(time, frames[frames.count - 1].began), ending) }
     }
 
     /// Puts frames back, without a call of the sink. Precondition: none is open.
@@ -550,7 +556,7 @@ extension CallStack where Sink: ~Copyable {
             for index in stride(from: frames.count - 1, through: 0, by: -1) {
                 let frame = frames[index]
                 active.remove(frame.row)
-                closed(frame, at: max(at, frame.enter), depth: index, parent: index == 0 ? .nobody : frames[index - 1], .part)
+                closed(frame, at: max(at, frame.began), depth: index, parent: index == 0 ? .nobody : frames[index - 1], .part)
             }
             for index in 0..<frames.count { active.add(frames[index].row) }
             return resume(nextBound + 1)

@@ -81,10 +81,11 @@ struct ChunkReader: ~Copyable {
         return (0..<frames.count / 8).map { frames.load(UInt64.self, at: $0 * 8)! }
     }
 
-    /// Decodes all events of `chunk` into `sink`. Returns the time of the latest, 0 when there are none.
+    /// Decodes all events of `chunk` into `sink`. Returns the time of the latest, or when the chunk was opened; of a thread's first chunk,
+    /// whose first event may have read its clock before, 0 when there are none.
     @inline(__always)
     mutating func read<Sink: EventSink & ~Copyable>(_ chunk: Chunk, into sink: inout Sink) -> UInt64 {
-        var decoder = EventDecoder(opened: chunk.base, scale.correction)
+        var decoder = EventDecoder(opened: chunk.base, after: chunk.sequence == 0 ? 0 : chunk.opened.ticks, scale.correction)
         var position = chunk.bodyOffset
         while position < chunk.endOffset {
             let offset = chunk.offset + UInt64(position)

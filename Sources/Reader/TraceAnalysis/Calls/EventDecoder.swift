@@ -46,16 +46,17 @@ extension EventSink where Self: ~Copyable {
 struct EventDecoder {
     /// Ticks from which the times of words count: the opening of the chunk, then the base words.
     private var base: UInt64
-    /// Time of the latest event, 0 before the first: no later event may be earlier. A signal that arrives between the
-    /// clock and the store of an event can invert neighbours. Not raised by the chunk's opening: the event for which it was
-    /// opened may have read its clock before.
-    private(set) var latest: UInt64 = 0
+    /// Time of the latest event: no later event may be earlier. A signal that arrives between the clock and the store of an event can
+    /// invert neighbours, also those of two chunks.
+    private(set) var latest: UInt64
     private var resume: UInt64 = .max // low 56 bits of enter ticks, .max: none
     /// Corrects the times that the sink receives; `base` stays as in the file.
     private let correction: ClockCorrection?
 
-    init(opened ticks: UInt64, _ correction: ClockCorrection? = nil) {
+    /// - Parameter floor: nothing in the chunk is earlier: the chunk before has that time
+    init(opened ticks: UInt64, after floor: UInt64, _ correction: ClockCorrection? = nil) {
         base = ticks
+        latest = floor
         self.correction = correction
     }
 

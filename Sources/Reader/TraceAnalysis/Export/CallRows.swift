@@ -41,17 +41,17 @@ struct CallRows: CallSink, ~Copyable {
     }
 
     @inline(__always) private mutating func call(
-        _ function: UInt32, from start: UInt64, to end: UInt64, since: UInt64, inCalls: UInt64,
+        _ function: UInt32, from start: UInt64, to end: UInt64, inCalls: UInt64,
         depth: Int, _ ended: StaticString
     ) {
-        let ticks = end &- start, own = end &- since
+        let ticks = end &- start
         begin(depth, from: start)
         text.append(decimal: thread.source.trace.timeScale.nanoseconds(ticks).count)
         text.append(",")
-        text.append(signed: thread.source.trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: own &- inCalls)))
+        text.append(signed: thread.source.trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- inCalls)))
         text.append(ended)
         text.append(names[function])
-        if depth > 0, depth <= self.inCalls.count { self.inCalls[depth - 1] &+= own }
+        if depth > 0, depth <= self.inCalls.count { self.inCalls[depth - 1] &+= ticks }
     }
 
     @inline(__always) mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
@@ -81,13 +81,12 @@ struct CallRows: CallSink, ~Copyable {
         }
         let end = max(time, frame.since)
         switch ending {
-        case .returned: call(frame.row &- 1, from: frame.enter, to: end, since: frame.since, inCalls: inCalls, depth: depth, ",returned,")
-        case .unwound: call(frame.row &- 1, from: frame.enter, to: end, since: frame.since, inCalls: inCalls, depth: depth, ",unwound,")
-        case .lost: call(frame.row &- 1, from: frame.enter, to: end, since: frame.since, inCalls: inCalls, depth: depth, ",lost,")
-        case .open: call(frame.row &- 1, from: frame.enter, to: end, since: frame.since, inCalls: inCalls, depth: depth, ",open,")
-        case .part: call(frame.row &- 1, from: frame.enter, to: end, since: frame.since, inCalls: inCalls, depth: depth, ",part,")
-        case .elsewhere:
-            call(frame.row &- 1, from: frame.enter, to: end, since: frame.since, inCalls: inCalls, depth: depth, ",returned elsewhere,")
+        case .returned: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",returned,")
+        case .unwound: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",unwound,")
+        case .lost: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",lost,")
+        case .open: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",open,")
+        case .part: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",part,")
+        case .elsewhere: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",returned elsewhere,")
         }
     }
 
@@ -102,13 +101,13 @@ struct CallRows: CallSink, ~Copyable {
             text.append(",,entered,")
             text.append(names[row &- 1])
         } else {
-            call(row &- 1, from: start, to: end, since: start, inCalls: 0, depth: depth, ",returned,")
+            call(row &- 1, from: start, to: end, inCalls: 0, depth: depth, ",returned,")
         }
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         // Its own time is that of the thread where it began.
-        call(row &- 1, from: start, to: end, since: start, inCalls: end &- start, depth: 0, ",returned here,")
+        call(row &- 1, from: start, to: end, inCalls: end &- start, depth: 0, ",returned here,")
     }
 
     private mutating func moment(_ moment: TimelineMoment, at time: UInt64, depth: Int) {

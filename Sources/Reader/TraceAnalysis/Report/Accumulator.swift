@@ -170,7 +170,7 @@ extension Accumulator: CallSink {
         _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
         isOutermost: Bool, _ ending: Ending
     ) {
-        let duration = time > frame.enter ? time &- frame.enter : 0, here = time > frame.since ? time &- frame.since : 0
+        let duration = time > frame.began ? time &- frame.began : 0, here = time > frame.since ? time &- frame.since : 0
         coverage.add(frame.since, time, depth: depth)
         if _slowPath(sums[Int(frame.row)].kinds != 0) { note(frame.row, from: parent.row) }
         if ending == .unwound { unwound &+= 1 }

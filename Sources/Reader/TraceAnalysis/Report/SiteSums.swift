@@ -95,7 +95,7 @@ private struct SiteSums: StreamSink, ~Copyable {
     }
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        let duration = time > frame.enter ? time &- frame.enter : 0, number = Int(frame.tag)
+        let duration = time > frame.began ? time &- frame.began : 0, number = Int(frame.tag)
         takeSelf(time > frame.since ? time &- frame.since : 0, number, parent: parent)
         var isOutermost = true
         if open[number] > 0 {

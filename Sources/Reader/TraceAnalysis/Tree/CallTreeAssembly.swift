@@ -296,12 +296,13 @@ extension CallTree.Function {
 }
 
 extension CallTree.Node {
-    /// In ticks.
+    /// In ticks. No call is longer than all: a part of a thread that is read alone does not know which of the calls open at its beginning
+    /// had begun late (`Frame.late`), and the totals do.
     fileprivate init(_ node: PathNode) {
         self.init(
             parent: 0, function: 0, end: 0, calls: node.calls, timedCalls: node.timed, total: node.total,
-            selfTime: node.selfTime, minimum: node.timed > 0 ? node.minimum : nil,
-            maximum: node.timed > 0 ? node.maximum : nil, open: UInt64(node.open), unwound: UInt64(node.unwound),
+            selfTime: node.selfTime, minimum: node.timed > 0 ? min(node.minimum, node.total) : nil,
+            maximum: node.timed > 0 ? min(node.maximum, node.total) : nil, open: UInt64(node.open), unwound: UInt64(node.unwound),
             cut: UInt64(node.cut), migrated: UInt64(node.migrated), part: UInt64(node.part))
     }
 }

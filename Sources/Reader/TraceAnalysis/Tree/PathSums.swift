@@ -236,14 +236,15 @@ struct PathSums: ~Copyable {
 
     // MARK: times
 
-    /// - Parameter here: the part of the duration that counts in the part of the thread that is being read
-    @inline(__always) private mutating func time(
-        _ duration: UInt64, here: UInt64, _ node: UInt32, below parent: UInt32, isWithin: Bool, isWhole: Bool
-    ) {
-        nodes[Int(node)].selfTime &+= Int64(truncatingIfNeeded: here)
-        nodes[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: here)
-        if _fastPath(!isWithin) { nodes[Int(node)].total &+= duration }
-        guard isWhole else { return }
+    /// What a call has of the part of the thread that is being read. In each part it lies within what its caller has, and so do the totals.
+    @inline(__always) private mutating func share(_ ticks: UInt64, _ node: UInt32, below parent: UInt32, isWithin: Bool) {
+        nodes[Int(node)].selfTime &+= Int64(truncatingIfNeeded: ticks)
+        nodes[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: ticks)
+        if _fastPath(!isWithin) { nodes[Int(node)].total &+= ticks }
+    }
+
+    /// A call of known length.
+    @inline(__always) private mutating func time(_ duration: UInt64, _ node: UInt32) {
         nodes[Int(node)].timed &+= 1
         nodes[Int(node)].minimum = min(nodes[Int(node)].minimum, duration)
         nodes[Int(node)].maximum = max(nodes[Int(node)].maximum, duration)
@@ -277,7 +278,8 @@ extension PathSums: CallSink {
 
     mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {
         coverage.add(frame.since, time, depth: depth)
-        moveSelf(time &- frame.since, from: path(parent), to: path(frame))
+        let number = number(frame), node = number & ~Self.isWithin
+        share(time &- frame.since, node, below: path(parent), isWithin: number != node)
     }
 
     @inline(__always) mutating func closed(
@@ -287,10 +289,8 @@ extension PathSums: CallSink {
         let number = number(frame), node = number & ~Self.isWithin
         coverage.add(frame.since, time, depth: depth)
         if _slowPath(ending == .elsewhere) { isInterleaved = true }
-        self.time(
-            time > frame.enter ? time &- frame.enter : 0, here: max(time, frame.since) &- frame.since, node, below: path(parent),
-            isWithin: number != node,
-            isWhole: ending != .lost && ending != .part)
+        share(time > frame.since ? time &- frame.since : 0, node, below: path(parent), isWithin: number != node)
+        if _fastPath(ending != .lost && ending != .part) { self.time(time > frame.began ? time &- frame.began : 0, node) }
         switch ending {
         case .returned: break
         case .unwound: nodes[Int(node)].unwound &+= 1
@@ -311,7 +311,8 @@ extension PathSums: CallSink {
         nodes[Int(node)].calls &+= 1
         if _slowPath(isEntryOnly[Int(row)]) { return }
         coverage.add(start, end, depth: depth)
-        time(end &- start, here: end &- start, node, below: below, isWithin: node == below, isWhole: true)
+        share(end &- start, node, below: below, isWithin: node == below)
+        time(end &- start, node)
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
