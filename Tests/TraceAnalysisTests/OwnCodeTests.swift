@@ -18,8 +18,8 @@ import TraceTesting
         builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: start + 100))
         builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: start + 1000))
         let summary = try Loaded(builder.bytes()).summary
-        #expect(times(summary.threads) == [[900, 700]])
-        #expect(summary.inCalls == Nanoseconds(200))
+        #expect(times(summary.threads) == [[1050, 700]]) // the calls before and after main are the thread's, too
+        #expect(summary.inCalls == Nanoseconds(350))
         #expect(summary.ownCode?.total == Nanoseconds(700))
         #expect(summary.ownCode?.module == "demo")
     }
@@ -43,7 +43,7 @@ import TraceTesting
 
     /// The call in which the child was made began long before.
     @Test func ofAForkedChildBeginsWithItsBirth() throws {
-        let loaded = try Loaded([.call(2, -500, 10, [.split]), .call(2, 110, 120)])
+        let loaded = try Loaded([.inherit(2, -500), .exit(2, 10), .call(2, 110, 120)])
         #expect(times(loaded.summary.threads) == [[120, 100]])
     }
 

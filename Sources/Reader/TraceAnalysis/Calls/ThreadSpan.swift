@@ -12,8 +12,8 @@ struct ThreadSpan: Sendable, Equatable {
 
     static let nothing = ThreadSpan(begin: 0, end: 0)
 
-    /// Returns the part of `length` that no call covers. `inCalls`: the part that calls cover.
-    func own(inCalls: UInt64?) -> UInt64 { length - min(inCalls ?? 0, length) }
+    /// Returns the part of `length` that no call covers.
+    func own(_ covered: CoveredTime?) -> UInt64 { length - min(covered?.inSpan ?? 0, length) }
     /// How much of a call lies in it.
     @inline(__always) func overlap(_ start: UInt64, _ stop: UInt64) -> UInt64 {
         let low = max(start, begin), high = min(stop, end)

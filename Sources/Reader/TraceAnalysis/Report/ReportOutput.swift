@@ -49,7 +49,10 @@ extension ThreadSummary: Record {
         Member("tid", \.tid)
         Member("name", \.name)
         Member("calls", \.calls)
-        Member("span_ns", "how long it ran the program's code; null where the file lacks events of its middle", \.span)
+        Member(
+            "span_ns",
+            "how long it ran the program's code, calls before and after main included; null where the file lacks events of its middle",
+            \.span)
         Member("own_ns", "what of that no recorded call covers", \.own)
     }
 }

@@ -81,7 +81,8 @@ package struct ThreadSummary: Sendable {
     /// Chunks that a ring overwrote, or that a damaged file lacks.
     package var missingChunks: UInt64
     package var openFrames: Int
-    /// How long the thread ran the program's code, and for how much of that no recorded call was open on it. nil where the file lacks
+    /// How long the thread ran the program's code, calls before and after main included, and for how much of that no recorded call was
+    /// open on it. nil where the file lacks
     /// events of its middle, or its outermost calls.
     package var span: Nanoseconds?
     package var own: Nanoseconds?
@@ -94,8 +95,8 @@ package struct Summary: Sendable {
     package var ownCode: FunctionSummary? { ownCodes.first }
     /// For each program.
     package private(set) var ownCodes: [FunctionSummary] = []
-    /// Self times of all functions and the programs' own code, whichever rows are kept: what shares are parts of. Initializers before
-    /// `main` are not in `span`, and calls that end on another thread are in another thread's.
+    /// Self times of all functions and the programs' own code, whichever rows are kept: what shares are parts of. Calls that end on
+    /// another thread are in another thread's `span`.
     package private(set) var selfTime = Nanoseconds(0)
     package private(set) var threads: [ThreadSummary] = []
     package private(set) var duration = Nanoseconds(0)
@@ -208,9 +209,9 @@ package struct Summary: Sendable {
         enters = all.stack.enters
         exits = all.stack.exits
         tooDeep = all.stack.tooDeep
-        var inCalls: [UInt32: UInt64] = [:]
+        var covered: [UInt32: CoveredTime] = [:]
         all.withSink { sums in
-            inCalls = sums.coverage.byThread
+            covered = sums.coverage.byThread
             calls = sums.calls
             orphans = sums.orphans
             unwound = sums.unwound
@@ -234,9 +235,9 @@ package struct Summary: Sendable {
                     chunks: chunks.count, missingChunks: last.sequence &+ 1 &- UInt64(chunks.count),
                     openFrames: all.openFrames[last.thread] ?? 0))
             guard let span = spans[last.thread] else { continue }
-            threads[threads.count - 1].span = trace.timeScale.nanoseconds(span.length)
+            threads[threads.count - 1].span = trace.timeScale.nanoseconds(span.length &+ (covered[last.thread]?.beside ?? 0))
             let before = trace.timeScale.nanoseconds(ownTicks) // the rounding error goes to the next thread: the sum is that of the ticks
-            ownTicks &+= span.own(inCalls: inCalls[last.thread])
+            ownTicks &+= span.own(covered[last.thread])
             threads[threads.count - 1].own = trace.timeScale.nanoseconds(ownTicks).without(before)
         }
     }

@@ -255,9 +255,9 @@ extension CallTreeAssembly {
             guard suppressed.contains(node.function) else { continue }
             holders.insert(nodes[node.parent].parent < 0 ? number(.ownCode(of: trace.program)) : nodes[node.parent].function)
         }
-        let inCalls = sums.coverage.byThread
+        let covered = sums.coverage.byThread
         for (thread, root) in rootOfThread {
-            guard let number = rootOfNode[root], let own = spans[thread]?.own(inCalls: inCalls[thread]), own > 0 else { continue }
+            guard let number = rootOfNode[root], let own = spans[thread]?.own(covered[thread]), own > 0 else { continue }
             var node = Self.empty(parent: -1, function: -1)
             node.total = own
             node.selfTime = Int64(clamping: own)
