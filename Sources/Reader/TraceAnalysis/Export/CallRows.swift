@@ -131,7 +131,7 @@ struct CallRowExport {
         try output(Array(CallRows.header.utf8))
         let origin = sources.origin
         for source in sources {
-            var stack = CallStack(CallRows(origin: origin), rowCount: 0, window: source.trace.window)
+            var stack = CallStack(CallRows(origin: origin), rowCount: 0, window: source.trace.lifetime)
             var reader = ChunkReader(source.trace)
             for thread in source.threads {
                 stack.sink.start(thread)
