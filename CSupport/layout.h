@@ -26,6 +26,7 @@
 #define UNNAMED_BOUNDED 0x80000000u /* PLAN_FUNCTION_BOUNDED */
 #define UNNAMED_WAITS 0x40000000u /* PLAN_FUNCTION_WAITS */
 #define KIND_APART 10 /* Swift looks at its calls while frames on other stacks are open */
+#define KIND_OPENS 11 /* and TRACE_OPENS_ above it: the return, with a file descriptor, is for Swift, too */
 #define KIND_INITIALIZER 6 /* called by the loader or libc, to which it returns; no event, no record in the chain */
 
 // struct process_page
@@ -233,6 +234,9 @@ _Bool tracer_returned_apart(struct thread_state *, uint64_t label, uint64_t stac
     __attribute__((visibility("hidden")));
 /// A frame of KIND_LOAD is about to end.
 void tracer_load_returned(struct thread_state *, struct frame_record *, uint64_t now_ticks) __attribute__((visibility("hidden")));
+
+/// A frame of KIND_OPENS or above has returned.
+void tracer_opened(struct frame_record *, uint32_t thread, uint64_t now_ticks) __attribute__((visibility("hidden")));
 
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));

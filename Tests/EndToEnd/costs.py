@@ -16,6 +16,18 @@ int main(void) {
 }
 """
 
+# Opens and closes a file a thousand times.
+OPENINGS = """#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 1000; i++) {
+        int file = open("/dev/null", O_RDONLY);
+        if (file < 0 || close(file)) return 1;
+    }
+    return 0;
+}
+"""
+
 # Keeps a given number of threads alive while others, one after the other, begin, make a call and end.
 THREADS = """#include <pthread.h>
 #include <stdlib.h>
@@ -174,6 +186,8 @@ def instructions(test, environment, program, *arguments):
 def tests():
     return [suite.Test("costs." + name, check) for name, check in (
         ("syscall_is_looked_at_by_its_number", system_calls(CALLS, "rt_sigprocmask", 2000)),  # signals are blocked on the slow path
+        ("open_is_asked_once_what_it_opened", system_calls(OPENINGS, "readlinkat", 1100)),
+        ("open_takes_the_slow_path_twice", system_calls(OPENINGS, "rt_sigprocmask", 4 * 1000 + 2000)),
         ("thread_costs_the_same_beside_many", cost_beside_others(THREADS, "thread")),
         ("call_costs_the_same_beside_many_coroutines", cost_beside_others(COROUTINES, "call", many=20_000, passing=2000)),
         ("coroutine_servers_requests_cost_the_same_later", cost_of_a_coroutine_server),

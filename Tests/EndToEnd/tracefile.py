@@ -152,6 +152,18 @@ class Unrecorded:
 
 
 @dataclass
+class Opened:
+    """A descriptor that a call made; access: 1 read, 2 write, 4 a pipe, 8 replaced."""
+    ticks: int
+    thread: int
+    descriptor: int
+    pair: int
+    access: int
+    object: str
+    stream: int
+
+
+@dataclass
 class Thread:
     index: int
     tid: int
@@ -217,6 +229,7 @@ class Trace:
         self.patched = {}  # module → (functions that are wanted, functions with entry patches)
         self.interleaves = False  # calls have ended while others went on that were called after them
         self.unrecorded = []
+        self.opened = []
         self.begun = set()  # numbers of the threads that a record says began
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
         self._again = []  # (module, load)
@@ -390,6 +403,12 @@ class Trace:
             elif kind == 31:
                 start, length, name = struct.unpack_from("<2QI", body, 8)
                 self.kernel_names[start] = length, body[32:32 + name].decode(errors="surrogateescape")
+            elif kind == 41:
+                ticks, thread, descriptor, pair, length, stream = struct.unpack_from("<QI2iIQ", body, 8)
+                if descriptor < 0 or descriptor == pair or 40 + length > size or key & ~15 or not key & 3:
+                    self.anomalies.append(f"record at {offset}: descriptor {descriptor}, {pair}, key {key}, a text of {length} bytes in {size}")
+                object = body[40:40 + length].decode(errors="surrogateescape")
+                self.opened.append(Opened(ticks, thread, descriptor, pair, key, object, stream))
             elif kind == 16:
                 self.clock_samples.append(struct.unpack_from("<2Q", body, 8))
             elif 7 <= kind <= 14:

@@ -32,8 +32,8 @@ CASES = {
     "lock": ("pthread_mutex_lock", "lock"), "chain": ("pthread_mutex_lock", "lock"), "condition": ("pthread_cond_wait", "condition"),
     "semaphore": ("sem_wait", "condition"), "pipe": ("read", "pipe"), "join": ("pthread_join", "join"), "joined": ("pthread_join", "join"),
     "futex": ("syscall", "lock"), "sleep": ("nanosleep", "sleep"),
-    "child": ("waitpid", "child"), "disk": ("pread", "disk"), "fed": ("read", "pipe"), "starved": ("read", "pipe"), "sent": ("recv", "pipe"),
-    "hung": ("read", "pipe"), "polled": ("poll", "pipe"), "notified": ("epoll_wait", "pipe"), "inversion": ("pthread_mutex_lock", "lock"),
+    "child": ("waitpid", "child"), "disk": ("pread", "disk"), "fed": ("read", "pipe"), "starved": ("read", "pipe"), "sent": ("recv", "socket"),
+    "hung": ("read", "socket"), "polled": ("poll", "event"), "notified": ("epoll_wait", "event"), "inversion": ("pthread_mutex_lock", "lock"),
 }
 BY_THE_KERNEL = {"pipe": "write", "fed": "write", "sent": "send", "starved": None, "hung": None, "polled": "write", "notified": "write"}  # who woke it, by which call; None: by its end
 
@@ -75,7 +75,7 @@ def check_wait(case, noted, found, has_switches):
             return [f"{name}: no wait in {function} that {other} ended by {BY_THE_KERNEL[name]}: {found}"]
         found = woken
     elif name in BY_THE_KERNEL:
-        found = sorted((wait for wait in found if wait["object"] == f"descriptor {address}" or not address), key=lambda wait: abs(wait["duration_ns"] - length))
+        found = sorted((wait for wait in found if wait["kind"] == kind), key=lambda wait: abs(wait["duration_ns"] - length))
     if name in ("join", "joined"):
         found = [wait for wait in found if wait["waker"] and wait["waker"]["tid"] == other] if has_switches else found
     if not found:
@@ -99,7 +99,9 @@ def check_wait(case, noted, found, has_switches):
         if inversion.get("holder") != "idle" or not inversion.get("waiter", "").startswith("nice "):
             faults.append(f"inversion: {wait['holder']}")
     what = "socket:[" if name in ("sent", "hung") else "eventfd, descriptor " if name == "notified" else "pipe:["
-    if name in BY_THE_KERNEL and not (wait["object"] or "").startswith(what if has_switches else "descriptor " if address else ""):
+    if name in ("polled", "notified") and not has_switches:
+        what = ""  # nobody has looked which descriptors these are
+    if name in BY_THE_KERNEL and not (wait["object"] or "").startswith(what):
         faults.append(f"{name}: waited for {wait['object']}")
     if name == "disk" and length < 1_000_000:
         return faults  # it had the bytes somewhere nearer
@@ -124,6 +126,53 @@ def check_cpu(noted, threads):
         if not runnable - slack <= delay <= runnable + waiting + slack:
             faults.append(f"length: {tid} had no CPU for {runnable} ns and waited for {waiting}, the scheduler says {delay}")
     return faults
+
+
+def a_descriptor_is_what_its_call_made(test):
+    """However short a wait is, and whichever number a descriptor has: its kind, what it waits for, and who let it go on."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    kinds = {"socket": "socket", "terminal": "terminal", "timer": "timer", "event": "event", "polled": "event", "registered": "event"}
+    lines = [line.split(" ", 4) for line in test.record(test.subject("descriptors")).splitlines()]
+    expect([line[0] for line in lines][-4:] == ["reused", "closed", "received", "inherited"], f"the program said {lines}")
+    waits = sorted(test.json("waits", test.trace())["waits"], key=lambda wait: wait["start_ns"])
+    faults = []
+    for name, waiter, waker, function, object in lines:
+        found = [wait for wait in waits if wait["tid"] == int(waiter) and wait["function"] == function and wait["kind"] != "processor"]
+        if not found:
+            faults.append(f"{name}: no wait in {function}")
+            continue
+        wait = found[0]  # one case after the other
+        waits.remove(wait)
+        said = wait["kind"], wait["object"], (wait["waker"] or {}).get("tid", 0)
+        kind = kinds.get(name, "pipe")
+        if name == "received":  # as far as somebody has looked
+            right = [("pipe", object, int(waker)), ("pipe", object, 0), ("other", f"descriptor {wait['object'].split()[-1]}", 0)]
+        elif name == "polled":  # likewise
+            right = [(kind, None, 0), (kind, wait["object"], int(waker))]
+        elif name == "registered":
+            right = [(kind, object, 0), (kind, wait["object"], int(waker))]
+        else:
+            right = [(kind, "eventfd, descriptor" if name == "event" else object, int(waker))]
+            said = (said[0], said[1].rsplit(" ", 1)[0] if name == "event" else said[1], said[2])
+        if said not in right:
+            faults.append(f"{name}: {said}, the program knows {right}")
+    expect(not faults, "\n".join(faults))
+
+
+def files_are_told_by_their_paths(test):
+    """Files that are read from the disk, each for less than a millisecond, with numbers that are used again at once."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    test.record(test.subject("cold_files"))
+    waits = [wait for wait in test.json("waits", test.trace())["waits"] if wait["function"] == "read" and wait["kind"] != "processor"]
+    if not waits:
+        raise Skipped("this file system reads without waiting")
+    files = {os.path.realpath(test.path(name)) for name in os.listdir(test.made) if name.startswith("cold-")}
+    wrong = [(wait["kind"], wait["object"]) for wait in waits if wait["kind"] != "disk" or wait["object"] not in files]
+    expect(not wrong, f"{len(wrong)} of {len(waits)} waits for files: {wrong[:3]}")
+    expect(len({wait["object"] for wait in waits}) == len(waits), "two waits for one file, which is read once")
+    return f"{len(waits)} waits for {len(files)} files"
 
 
 def shares_of_samples_are_the_programs(test):

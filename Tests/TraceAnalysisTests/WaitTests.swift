@@ -76,7 +76,7 @@ extension Wait {
         builder.header.state = UInt32(TRACE_STOPPED)
         builder.header.stopped_ticks = start + 1000
         let found = try search(builder)
-        #expect(found.waits.map { $0.kind } == [.pipe, .other])
+        #expect(found.waits.map { $0.kind } == [.other, .other])
         #expect(found.waits.map { found.name($0.call.row) } == ["read", nil])
     }
 
@@ -100,7 +100,7 @@ extension Wait {
                 }
             }, workers: workers)
         #expect(found.waits.map { found.name($0.call.row) } == ["pthread_mutex_lock", "waitpid", "malloc", "epoll_wait"])
-        #expect(found.waits.map { $0.kind } == [.lock, .child, .other, .pipe])
+        #expect(found.waits.map { $0.kind } == [.lock, .child, .other, .event])
         #expect(found.waits.map { $0.object } == ["0x559c0010", "process 77", nil, nil])
     }
 
@@ -535,13 +535,15 @@ extension Wait {
             }
             return try #require(try search(builder).waits.first)
         }
-        #expect(try wait("").kind == .pipe && wait("").object == "descriptor 5")
+        #expect(try wait("").kind == .other && wait("").object == "descriptor 5")
         #expect(try wait("pipe:[77]").kind == .pipe && wait("pipe:[77]").object == "pipe:[77]")
         #expect(try wait("/home/x/data", kernelFunction: "folio_wait_bit_common").kind == .disk)
         #expect(try wait("/home/x/fifo", kernelFunction: "pipe_read").kind == .pipe)
-        #expect(try wait("/dev/pts/3").kind == .pipe)
+        #expect(try wait("/dev/pts/3").kind == .terminal)
+        #expect(try wait("socket:[7]").kind == .socket && wait("anon_inode:[timerfd]").kind == .timer)
+        #expect(try wait("/proc/kmsg").kind == .other && wait("/dev/shm/data").kind == .disk)
         // It was looked at a moment too late: in no call of that name it reads.
-        #expect(try wait("", systemCall: 202).kind == .pipe)
+        #expect(try wait("", systemCall: 202).kind == .other)
     }
 
     /// Four reads of descriptor 5, each longer than 1,000; the second was looked at, and found to read a file.
@@ -560,7 +562,7 @@ extension Wait {
             }
             return try search(builder).waits.sorted { $0.begin < $1.begin }.map { "\($0.kind) \($0.object ?? "")" }
         }
-        let file = "disk /x/data", number = "pipe descriptor 5"
+        let file = "disk /x/data", number = "other descriptor 5"
         #expect(try reads([]) == [file, file, file, file])
         #expect(try reads([(13_500_000, 20, 6)]) == [file, file, file, file])
         #expect(try reads([(50_000, 20, 5), (13_500_000, 20, 5)]) == [number, file, file, number])
@@ -568,8 +570,74 @@ extension Wait {
         #expect(try reads([(13_500_000, 23, nil)]) == [file, file, file, number])
         // Files alone are read so, and sockets so.
         #expect(try reads([(13_500_000, 20, 5), (15_000_000, 21, 5)]) == [file, file, file, "disk descriptor 5"])
-        #expect(try reads([(13_500_000, 20, 5), (15_000_000, 22, 5)]) == [file, file, file, number])
+        #expect(try reads([(13_500_000, 20, 5), (15_000_000, 22, 5)]) == [file, file, file, "socket descriptor 5"])
         #expect(try reads([(15_000_000, 22, 5)]) == [number, file, number, number]) // it cannot be both
+    }
+
+    /// Descriptor 5 is made four times, and read after each. Nobody has looked.
+    @Test func whatADescriptorRefersToIsWhatItsCallMade() throws {
+        func reads(_ between: [(UInt64, UInt32, UInt64?)]) throws -> [String] {
+            let builder = machine(["close", "dup2", "fclose"]) { builder, main, _ in
+                let read = (1...4).map { (UInt64($0 * 10_000), UInt32(16), Optional(UInt64(5))) }
+                for (at, function, descriptor) in (read + between).sorted(by: { $0.0 < $1.0 }) {
+                    let end = at + (function == 16 ? 2000 : 10)
+                    builder.complete(main, function, from: start + at, to: start + end, object: descriptor)
+                    if function == 16 { builder.off([(at + 10, end - 10)]) }
+                }
+                builder.opened(5, at: start + 9000, "/x/data")
+                builder.opened(5, at: start + 19_000, "pipe:[7]", key: TRACE_ACCESS_READ | TRACE_OPENED_PIPE)
+                builder.opened(5, at: start + 29_000, "/x/fifo", key: TRACE_ACCESS_READ | TRACE_OPENED_PIPE, stream: 0x7f00_0010)
+                builder.opened(5, at: start + 39_000, "socket:[9]")
+            }
+            return try search(builder).waits.sorted { $0.begin < $1.begin }.map { "\($0.kind) \($0.object ?? "")" }
+        }
+        let all = ["disk /x/data", "pipe pipe:[7]", "pipe /x/fifo", "socket socket:[9]"], unknown = "other descriptor 5"
+        #expect(try reads([]) == all)
+        // It is closed, and no call is known that made what is read then.
+        #expect(try reads([(19_500, 20, 5)]) == [all[0], unknown, all[2], all[3]])
+        #expect(try reads([(19_500, 20, 6), (29_500, 21, 6)]) == all)
+        #expect(try reads([(29_500, 21, 5), (39_500, 21, nil)]) == [all[0], all[1], unknown, unknown])
+        #expect(try reads([(29_500, 22, 0x7f00_0010)]) == [all[0], all[1], unknown, all[3]])
+        // A stream of another descriptor, perhaps; but this one could have been the address's.
+        #expect(try reads([(29_500, 22, 0x7f00_0020)]) == [all[0], all[1], unknown, all[3]])
+    }
+
+    /// Thread 4712 writes to the other end of what 4711 waits for, too soon for anybody to have looked.
+    @Test func whoMadeBothEndsKnowsWhoWaitsForWhom() throws {
+        func waker(_ body: (inout TraceBuilder) -> Void) throws -> UInt64? {
+            let builder = machine(["write"], main: [.enter(16, 1000, object: 3), .exit(16, 3100)], off: [(1100, 3000)]) {
+                builder, _, other in
+                builder.complete(other, 20, from: start + 2400, to: start + 2450, object: 4)
+                body(&builder)
+            }
+            let (wait, search) = try connected(builder)
+            #expect(wait.waker.map { search.threads[$0.thread].tid } ?? 4712 == 4712)
+            return wait.waker?.late
+        }
+        let reads = TRACE_ACCESS_READ | TRACE_OPENED_PIPE, writes = TRACE_ACCESS_WRITE | TRACE_OPENED_PIPE
+        #expect(
+            try waker {
+                $0.opened(3, at: start + 500, "pipe:[9]", key: reads, pair: 4)
+                $0.opened(4, at: start + 500, "pipe:[9]", key: writes, pair: 3)
+            } == 600)
+        #expect(
+            try waker {
+                $0.opened(3, at: start + 500, "socket:[9]", pair: 4)
+                $0.opened(4, at: start + 500, "socket:[10]", pair: 3)
+            } == 600)
+        // Descriptor 4 was another pipe's since.
+        #expect(
+            try waker {
+                $0.opened(3, at: start + 500, "pipe:[9]", key: reads, pair: 4)
+                $0.opened(4, at: start + 500, "pipe:[9]", key: writes, pair: 3)
+                $0.opened(4, at: start + 700, "pipe:[8]", key: writes)
+            } == nil)
+        // Sockets of two calls may be connected, and nobody knows to what.
+        #expect(
+            try waker {
+                $0.opened(3, at: start + 500, "socket:[9]")
+                $0.opened(4, at: start + 510, "socket:[10]")
+            } == nil)
     }
 
     @Test func withoutACallTheSystemCallOrThePageDetermines() throws {

@@ -57,6 +57,17 @@ extension TraceBuilder {
         self.record(TRACE_RECORD_DESCRIPTOR, key: access, record, Array((object + peer).utf8))
     }
 
+    /// - Parameter key: TRACE_ACCESS_ and TRACE_OPENED_ bits
+    public mutating func opened(
+        _ number: Int32, at ticks: UInt64, _ object: String, key: Int = TRACE_ACCESS_READ | TRACE_ACCESS_WRITE, pair: Int32 = -1,
+        stream: UInt64 = 0
+    ) {
+        let record = trace_opened_record(
+            record: trace_record(), ticks: ticks, thread: 0, descriptor: number, pair: pair, object_bytes: UInt32(object.utf8.count),
+            stream: stream)
+        self.record(TRACE_RECORD_OPENED, key: key, record, Array(object.utf8))
+    }
+
     /// - Parameter access: TRACE_ACCESS_ bits, what it waits to do
     public mutating func polled(_ tid: UInt32, _ number: Int32, at ns: UInt64, access: Int, _ object: String) {
         let record = trace_polled_record(

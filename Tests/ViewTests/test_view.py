@@ -563,14 +563,14 @@ class StatesTest(PageTest):
         self.open("#timeline")
         self.picture("states")
         legend = dict(self.browser.evaluate("[...document.querySelectorAll('#line-legend span')].map(s => [s.textContent, getComputedStyle(s.firstChild).backgroundColor])"))
-        for kind in ("running", "lock", "condition", "pipe", "join", "sleep", "child"):
+        for kind in ("running", "lock", "condition", "descriptor", "join", "sleep", "child"):
             self.assertIn(kind, legend)
         rows = self.canvas()
         colours = [pixel for row in rows for pixel in row]
         waits, whole = figures("waits", self.trace)["waits"], self.browser.evaluate("DATA.duration")
-        for kind in ("lock", "condition", "pipe", "sleep"):
+        for kind in ("lock", "condition", "descriptor", "sleep"):
             # On a busy machine all else takes longer. A lane is some pixels high, and what is shorter than a pixel need not be seen.
-            longest = max(wait["duration_ns"] for wait in waits if wait["kind"] == kind)
+            longest = max(wait["duration_ns"] for wait in waits if wait["kind"] == {"descriptor": "pipe"}.get(kind, kind))
             self.assertGreaterEqual(colours.count(re.sub(r"[^\d,]", "", legend[kind])), longest / whole * len(rows[0]) - 1, kind)
         self.browser.key("t")
         self.picture("states-dark")

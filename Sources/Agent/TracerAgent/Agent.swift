@@ -203,6 +203,11 @@ public func tracer_returned_apart(
 }
 
 @c @implementation
+public func tracer_opened(_ frame: UnsafeMutablePointer<frame_record>!, _ thread: UInt32, _ now: UInt64) {
+    if let frame { OpenedDescriptors.returned(frame, thread, now) }
+}
+
+@c @implementation
 public func tracer_load_returned(
     _ state: UnsafeMutablePointer<thread_state>!, _ ending: UnsafeMutablePointer<frame_record>!, _ now: UInt64
 ) {

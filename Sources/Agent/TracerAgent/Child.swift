@@ -12,6 +12,7 @@ extension Agent {
         recorder.forgetSharing()
         FramePool.becomeChild()
         FunctionTable.becomeChild()
+        OpenedDescriptors.becomeChild()
         InstrumentedTable.becomeChild()
         HotFunctions.becomeChild()
         ModuleLock.becomeChild()

@@ -86,6 +86,7 @@ public func tracer_slow_enter(
     if kind == UInt16(KIND_APART), let frame { noteThrow(recorder, frame, spills) }
     if changesAction { recorder.suspendFaultHandler(until: frame) }
     if kind == UInt16(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
+    if kind > UInt16(KIND_OPENS), let frame { OpenedDescriptors.entered(frame, spills) }
     return frame
 }
 

@@ -1,18 +1,20 @@
 // Functions that wait, or let another thread go on, and which of their arguments says for what: a lock, a condition, a descriptor, a
-// thread, a word in memory. Their calls are recorded with it (docs/reference/format.md, Arguments). A name alone is no function, as in
-// HookPolicy.swift.
+// thread, a word in memory. Their calls are recorded with it (docs/reference/format.md, Arguments). Also functions that make a
+// descriptor (OpenedDescriptors.swift), or close one. A name alone is no function, as in HookPolicy.swift.
 import CSupport
 import CTraceLayout
 
 enum CallObjects {
     private struct Group {
         let home: Home
-        let argument: Int
+        let argument: UInt8
         let isInt: Bool
+        var opens: UInt8 = 0 // TRACE_OPENS_
         let names: StaticString // a bar after each
 
         var flags: UInt32 {
-            UInt32(argument &<< Int(TRACE_FUNCTION_ARGUMENT_SHIFT) | (isInt ? Int(TRACE_FUNCTION_ARGUMENT_IS_INT) : 0))
+            UInt32(argument) &<< UInt32(TRACE_FUNCTION_ARGUMENT_SHIFT) | (isInt ? UInt32(TRACE_FUNCTION_ARGUMENT_IS_INT) : 0)
+                | UInt32(opens) &<< UInt32(TRACE_FUNCTION_OPENS_SHIFT)
         }
     }
     private enum Home { case libc, dispatch, standardCPP, ring, any }
@@ -40,13 +42,26 @@ enum CallObjects {
                 read|__read|__read_chk|write|__write|pread|pread64|__pread64|__pread_chk|__pread64_chk|pwrite|pwrite64|__pwrite64|\
                 readv|writev|preadv|preadv64|preadv2|preadv64v2|pwritev|pwritev64|pwritev2|pwritev64v2|\
                 recv|__recv_chk|recvfrom|__recvfrom_chk|recvmsg|recvmmsg|send|__send|sendto|sendmsg|sendmmsg|\
-                accept|accept4|connect|__connect|shutdown|close|__close|fsync|fdatasync|syncfs|sync_file_range|ftruncate|ftruncate64|\
+                connect|__connect|shutdown|close|__close|fsync|fdatasync|syncfs|sync_file_range|ftruncate|ftruncate64|\
                 fallocate|fallocate64|posix_fallocate|posix_fallocate64|sendfile|sendfile64|splice|tee|vmsplice|copy_file_range|\
                 epoll_wait|epoll_pwait|epoll_pwait2|eventfd_read|eventfd_write|flock|lockf|lockf64|fcntl|fcntl64|__fcntl|ioctl|tcdrain|\
                 msgrcv|msgsnd|semop|semtimedop|mq_send|mq_timedsend|mq_receive|mq_timedreceive|\
                 waitpid|__waitpid|wait4|
                 """),
         Group(home: .libc, argument: 2, isInt: true, names: "waitid|"),
+        Group(home: .libc, argument: 1, isInt: true, opens: UInt8(TRACE_OPENS_RESULT), names: "accept|accept4|"),
+        Group(home: .libc, argument: 2, isInt: true, opens: UInt8(TRACE_OPENS_RESULT), names: "dup2|dup3|"),
+        Group(
+            home: .libc, argument: 0, isInt: false, opens: UInt8(TRACE_OPENS_RESULT),
+            names: """
+                open|open64|__open_2|__open64_2|openat|openat64|__openat_2|__openat64_2|creat|creat64|dup|socket|\
+                epoll_create|epoll_create1|eventfd|timerfd_create|signalfd|inotify_init1|
+                """),
+        Group(home: .libc, argument: 0, isInt: false, opens: UInt8(TRACE_OPENS_FIRST_PAIR), names: "pipe|pipe2|"),
+        Group(home: .libc, argument: 0, isInt: false, opens: UInt8(TRACE_OPENS_FOURTH_PAIR), names: "socketpair|"),
+        Group(home: .libc, argument: 0, isInt: false, opens: UInt8(TRACE_OPENS_STREAM), names: "fopen|fopen64|fdopen|popen|"),
+        Group(home: .libc, argument: 0, isInt: false, opens: UInt8(TRACE_OPENS_FOLDER), names: "opendir|fdopendir|"),
+        Group(home: .libc, argument: 1, isInt: false, names: "fclose|pclose|closedir|"),
         Group(home: .libc, argument: 2, isInt: false, names: "syscall|"),
         Group(
             home: .dispatch, argument: 1, isInt: false,
@@ -122,6 +137,12 @@ enum CallObjects {
         case .any: true
         }
     }
+    /// The flags of a function whose returns nobody sees.
+    static func withoutOpening(_ flags: UInt32) -> UInt32 {
+        argument(flags) == 0 ? 0 : flags & (1 &<< UInt32(TRACE_FUNCTION_OPENS_SHIFT) &- 1)
+    }
+    /// Returns how calls make descriptors by these flags, TRACE_OPENS_; 0: not.
+    static func opens(_ flags: UInt32) -> UInt16 { UInt16(truncatingIfNeeded: flags &>> UInt32(TRACE_FUNCTION_OPENS_SHIFT)) }
     /// Returns the number of the argument that these flags say.
     static func argument(_ flags: UInt32) -> UInt16 {
         UInt16(flags &>> UInt32(TRACE_FUNCTION_ARGUMENT_SHIFT) & (1 &<< UInt32(TRACE_FUNCTION_ARGUMENT_BITS) &- 1))

@@ -178,7 +178,10 @@ struct Hooking {
     /// The stub need not look at the hook's kind.
     var isOrdinary: Bool { policy.kind == UInt16(KIND_CALL) && object == 0 }
     /// Every call of a sanitizer's `syscall` goes to Swift: none is an ordinary one.
-    var kind: UInt16 { isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind }
+    var kind: UInt16 {
+        if CallObjects.opens(object) != 0 { return UInt16(KIND_OPENS) &+ CallObjects.opens(object) }
+        return isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind
+    }
     var recordFlags: UInt32 { isEntryOnly || policy == .vfork ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : object }
 }
 

@@ -187,18 +187,32 @@ enum MetadataWriter {
             let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
             let count = Int(record.pointee.byte_count)
             if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
-            if isInherited(record.pointee), let address = reserve(count) {
+            if isInherited(record), let address = reserve(count) {
                 address.copyMemory(from: record, byteCount: count)
             }
             offset &+= count
         }
     }
-    private static func isInherited(_ record: trace_record) -> Bool {
-        switch Int(record.type) {
+    private static func isInherited(_ record: UnsafeMutablePointer<trace_record>) -> Bool {
+        switch Int(record.pointee.type) {
         case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END), Int(TRACE_RECORD_REPLACED): false
         case Int(TRACE_RECORD_PHASE)...Int(TRACE_RECORD_ONCE): false
-        case Int(TRACE_RECORD_TEXT): record.key != UInt16(TRACE_TEXT_MESSAGE) && record.key != UInt16(TRACE_TEXT_TITLE)
+        case Int(TRACE_RECORD_OPENED): record.pointee.key & UInt16(TRACE_OPENED_REPLACED) == 0 && isStillOpen(record)
+        case Int(TRACE_RECORD_TEXT): record.pointee.key != UInt16(TRACE_TEXT_MESSAGE) && record.pointee.key != UInt16(TRACE_TEXT_TITLE)
         default: true
+        }
+    }
+    /// The parent may have closed it, which no record says.
+    private static func isStillOpen(_ record: UnsafeMutablePointer<trace_record>) -> Bool {
+        let opened = UnsafeMutableRawPointer(record).assumingMemoryBound(to: trace_opened_record.self)
+        let text = UnsafeRawPointer(opened + 1).assumingMemoryBound(to: UInt8.self)
+        var buffer = InlineArray<1024, UInt8>(repeating: 0) // DescriptorLink.capacity
+        var span = buffer.mutableSpan
+        return span.withUnsafeMutableBufferPointer { bytes in
+            let link = bytes.baseAddress!, count = DescriptorLink.read(opened.pointee.descriptor, into: link)
+            if count == 0 || count != Int(opened.pointee.object_bytes) { return false }
+            for n in 0..<count where link[n] != text[n] { return false }
+            return true
         }
     }
 }

@@ -149,7 +149,9 @@ extension ThreadRecorder {
     }
 
     func exit(_ frame: Frame, _ now: UInt64) {
-        if frame.pointee.function.pointee.kind == UInt16(KIND_LOAD) { tracer_load_returned(state, frame, now) }
+        let kind = frame.pointee.function.pointee.kind
+        if kind == UInt16(KIND_LOAD) { tracer_load_returned(state, frame, now) }
+        if kind > UInt16(KIND_OPENS) && frame.isWatched { tracer_opened(frame, context.pointee.index, now) }
         let wasAlternate = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.event == nil { frame.setElsewhere() }

@@ -35,6 +35,8 @@ extension UnsafeMutablePointer<frame_record> {
     var siteTag: UInt32 { @inline(never) get { Trampolines.recordsSites && !isTailCall ? ReturnLabels.tag(of: label) &<< 8 : 0 } }
     /// A tail call opened it: it ends with the one below.
     var isTailCall: Bool { pointee.label & UInt64(LABEL_TAIL) != 0 }
+    /// Its return is for Swift, too.
+    var isWatched: Bool { pointee.label & UInt64(LABEL_WATCHED) != 0 }
     var isLost: Bool { pointee.label & UInt64(LABEL_LOST) != 0 }
     func setLost() {
         setUnwritten()
@@ -44,5 +46,7 @@ extension UnsafeMutablePointer<frame_record> {
     var load: UInt32 { UInt32(truncatingIfNeeded: pointee.reserved.0) }
     /// For a dlopen, the dlopen that it was called in.
     var outerLoad: Frame? { Frame(bitPattern: UInt(pointee.reserved.1)) }
+    /// For a call that makes two descriptors, where they go; in other calls of its kind 0.
+    var pair: UInt64 { pointee.reserved.0 }
     var function: UInt32 { pointee.function.pointee.function }
 }

@@ -190,6 +190,8 @@ enum {
     TRACE_RECORD_UNRECORDED = 30,
     TRACE_RECORD_KERNEL_NAME = 31,
     TRACE_RECORD_MODULE_FILE = 40, // written by the agent
+    // Descriptors, written by the agent as their calls return. A forked child inherits those that were not replaced by then.
+    TRACE_RECORD_OPENED = 41,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -251,6 +253,10 @@ enum { // why a program is not recorded
 };
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
 enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a file descriptor
+enum { // also in the key of an OPENED record
+    TRACE_OPENED_PIPE = 4,     // a pipe, with a name or without
+    TRACE_OPENED_REPLACED = 8, // a later record has the same descriptor
+};
 // Values in place of an address in a sample. CALL: the agent's return label was here, so the stack continues with the caller of a
 // call that is open in the trace. UNKNOWN: the address could not be determined.
 #define TRACE_SAMPLE_UNKNOWN 0
@@ -279,6 +285,16 @@ enum {
 #define TRACE_FUNCTION_ARGUMENT_SHIFT 8
 #define TRACE_FUNCTION_ARGUMENT_BITS 3
 #define TRACE_FUNCTION_ARGUMENT_IS_INT 2048 /* it is an int (a file descriptor or a process id): ignore the bits above its 32 */
+// And how its calls make file descriptors, each of which has an OPENED record; 0: they make none.
+#define TRACE_FUNCTION_OPENS_SHIFT 12
+#define TRACE_FUNCTION_OPENS_BITS 3
+enum {
+    TRACE_OPENS_RESULT = 1,      // the result is one
+    TRACE_OPENS_FIRST_PAIR = 2,  // the first argument points to two
+    TRACE_OPENS_FOURTH_PAIR = 3, // … the fourth
+    TRACE_OPENS_STREAM = 4,      // the result is a FILE, which has one
+    TRACE_OPENS_FOLDER = 5,      // … a DIR
+};
 
 /// The start of every metadata record. `type` is written last. byte_count is a multiple of 8 and includes this structure.
 struct trace_record {
@@ -498,7 +514,8 @@ struct trace_wait_record {
     uint32_t function_bytes;  // kernel function (wchan in proc(5)), empty: unknown …
     uint32_t object_bytes; // … and the object that the first argument refers to, if it is a file descriptor; the texts follow
 };
-/// The object that a file descriptor of the process refers to: one that a thread of the run waited for, or its peer.
+/// The object that a file descriptor of the process refers to: one that a thread of the run waited for, or its peer; or, when the program
+/// was just executed, its standard input or an output.
 struct trace_descriptor_record { // key: TRACE_ACCESS_ bits
     struct trace_record record;
     uint64_t ns; // when it was read
@@ -506,6 +523,16 @@ struct trace_descriptor_record { // key: TRACE_ACCESS_ bits
     uint32_t object_bytes; // "pipe:[4711]", "socket:[4712]", or a path …
     uint32_t peer_bytes;   // … and the peer of a socket, empty: unknown; the texts follow
     uint32_t reserved;
+};
+/// A file descriptor that a call has made, and what it refers to.
+struct trace_opened_record { // key: TRACE_ACCESS_ and TRACE_OPENED_ bits
+    struct trace_record record;
+    uint64_t ticks; // the call returned
+    uint32_t thread;
+    int32_t descriptor;
+    int32_t pair; // the other one that the call made; -1 none
+    uint32_t object_bytes; // as /proc/self/fd shows it, empty: unknown; the text follows
+    uint64_t stream;       // address of its FILE or DIR, 0 none: fclose and closedir are given that
 };
 /// Scheduling policy and priority of a thread, read when it or another thread of its process was found waiting.
 struct trace_priority_record {

@@ -61,6 +61,8 @@ package struct KernelRecords: Sendable, RecordReader {
         package var kernelFunction: String
         /// The file that the first argument refers to, if it is a descriptor.
         package var object: String
+        /// A pipe may have a path like a file's; the kernel waits for it elsewhere (fs/pipe.c).
+        var isOfPipe: Bool { kernelFunction.contains("pipe") }
     }
     /// A descriptor of the process, open on something that threads of the run waited for, or on its peer.
     package struct Descriptor: Sendable {

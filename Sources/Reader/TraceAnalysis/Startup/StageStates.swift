@@ -13,8 +13,7 @@ package struct MainWait: Sendable {
         switch kind {
         case "processor": "waiting for a CPU"
         case "disk": "waiting for the disk"
-        // For a short wait it is not known which of these the descriptor is.
-        case "pipe": "waiting for a pipe, a socket or a file"
+        case "event": "waiting for an event"
         case "sleep": "sleeping"
         case "other": "waiting"
         case "join": "waiting for the end of a thread"

@@ -15,6 +15,12 @@ private struct PeerAct: Sendable {
     var object: String
 }
 
+/// A call on a descriptor; not certain: it closes one, and nobody knows which.
+private struct PeerCall: Sendable {
+    var call: ThreadCall
+    var isCertain: Bool
+}
+
 /// A descriptor as it was found at a moment.
 private struct PeerDescriptor: Sendable {
     var process: Int
@@ -71,7 +77,7 @@ extension WaitSearch {
     /// Returns the objects of a wait that have a peer. An eventfd(2) has none: its writers use the same descriptor, which is
     /// added to `descriptors`.
     private func peerKeys(of wait: Wait, in process: Int, _ descriptors: inout [PeerKey: [PeerDescriptor]]) -> [PeerKey] {
-        guard wait.kind == .pipe else { return [] }
+        guard wait.kind == .pipe || wait.kind == .socket || wait.kind == .event else { return [] }
         let members = members(of: wait)
         if !members.isEmpty {
             var keys: [PeerKey] = []
@@ -79,19 +85,28 @@ extension WaitSearch {
                 if Self.hasPeer(member.object) {
                     if member.isToRead { keys.append(PeerKey(object: member.object, flow: .takes)) }
                     if member.isToWrite { keys.append(PeerKey(object: member.object, flow: .gives)) }
-                } else if member.object == "anon_inode:[eventfd]" && member.isToRead {
-                    let key = PeerKey(object: "eventfd, descriptor \(member.number)", flow: .takes, process: process)
-                    let number = WaitingFunction.descriptor(member.number)
-                    descriptors[key, default: []].append(PeerDescriptor(process: process, number: number, at: member.at))
-                    keys.append(key)
+                } else if member.object == Self.eventfd && member.isToRead {
+                    keys.append(eventfdKey(WaitingFunction.descriptor(member.number), at: member.at, in: process, &descriptors))
                 }
             }
             return keys
+        }
+        if wait.isOpenOn, wait.object == Self.eventfd, function(wait.call.row)?.flow == .takes {
+            return [eventfdKey(wait.call.argument, at: wait.call.enter, in: process, &descriptors)]
         }
         guard let object = wait.object, Self.hasPeer(object),
             let flow = function(wait.call.row)?.flow ?? wait.systemCall.flatMap({ WaitingFunction($0)?.flow })
         else { return [] }
         return [PeerKey(object: object, flow: flow)]
+    }
+    private static let eventfd = "anon_inode:[eventfd]"
+    private func eventfdKey(
+        _ argument: UInt64, at moment: UInt64, in process: Int, _ descriptors: inout [PeerKey: [PeerDescriptor]]
+    ) -> PeerKey {
+        let number = WaitingFunction.descriptor(argument)
+        let key = PeerKey(object: "eventfd, descriptor \(number)", flow: .takes, process: process)
+        descriptors[key, default: []].append(PeerDescriptor(process: process, number: number, at: moment))
+        return key
     }
     private static func hasPeer(_ object: String) -> Bool { ["pipe:[", "socket:[", "/"].contains { object.hasPrefix($0) } }
 
@@ -108,7 +123,7 @@ extension WaitSearch {
 
     private struct Calls {
         /// Calls by descriptor, in the order of time.
-        var acts: [UInt64: [ThreadCall]] = [:]
+        var acts: [UInt64: [PeerCall]] = [:]
         var closings: [UInt64: DescriptorUse] = [:]
     }
 
@@ -116,20 +131,24 @@ extension WaitSearch {
     private func calls(on numbers: Set<UInt64>, _ workers: Int) -> Calls {
         guard !numbers.isEmpty else { return Calls() }
         // A directory has no peer.
-        let isCloser = isCloser(but: ["closedir"]), hasFlow = functions.map { $0?.flow != nil }
-        let isWanted = zip(isCloser, hasFlow).map { $0 || $1 }
+        let closers = Closers(table, opened, but: ["closedir"]), hasFlow = functions.map { $0?.flow != nil }
+        let isWanted = hasFlow.indices.map { closers.includes($0) || hasFlow[$0] }
         let found = ThreadCalls.all(in: trace.narrowed(to: .whole), table, isWanted, workers: workers) { call in
-            call.argument == noArgument ? isCloser[Int(call.row)] : numbers.contains(WaitingFunction.descriptor(call.argument))
+            closers.includes(Int(call.row)) || call.argument != noArgument && numbers.contains(WaitingFunction.descriptor(call.argument))
         }
         var calls = Calls(), closings: [UInt64: [UInt64]] = [:]
         for one in (found ?? []).sorted(by: { $0.call.enter < $1.call.enter }) {
-            let argument = one.call.argument
-            for number in argument == noArgument ? Array(numbers) : [WaitingFunction.descriptor(argument)] {
-                calls.acts[number, default: []].append(one)
-                if isCloser[Int(one.call.row)] { closings[number, default: []].append(one.call.enter) }
+            let isClosing = closers.includes(Int(one.call.row))
+            let number = isClosing ? closers.closed(by: one.call) : WaitingFunction.descriptor(one.call.argument)
+            for number in number.map({ [$0] }) ?? Array(numbers) where numbers.contains(number) {
+                calls.acts[number, default: []].append(PeerCall(call: one, isCertain: !isClosing || closers.closed(by: one.call) != nil))
+                if isClosing { closings[number, default: []].append(one.call.enter) }
             }
         }
-        for number in numbers { calls.closings[number] = DescriptorUse(closings: closings[number] ?? [], evidence: []) }
+        for number in numbers {
+            let openings = (knownDescriptors[number] ?? []).filter { $0.isOpening }
+            calls.closings[number] = DescriptorUse(closings: closings[number] ?? [], evidence: openings)
+        }
         return calls
     }
 
@@ -144,9 +163,8 @@ extension WaitSearch {
             let life = use.life(around: descriptor.at)
             // It may have been found several times.
             guard seen.insert([UInt64(descriptor.process), descriptor.number, life.lowerBound]).inserted else { continue }
-            for one in uses[descriptor.process].acts[descriptor.number] ?? [] {
-                // A call that may close any descriptor need not have closed this one.
-                let isLast = one.call.enter == life.upperBound && one.call.argument != noArgument
+            for act in uses[descriptor.process].acts[descriptor.number] ?? [] {
+                let one = act.call, isLast = one.call.enter == life.upperBound && act.isCertain
                 guard
                     life.contains(one.call.enter) && one.call.enter > life.lowerBound && search.function(one.call.row)?.flow == flow
                         || isLast

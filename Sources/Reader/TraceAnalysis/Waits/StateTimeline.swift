@@ -6,10 +6,17 @@ import TraceFormat
 
 package struct StateTimeline: Sendable {
     package enum State: String, Sendable, CaseIterable {
-        case running, runnable, lock, condition, pipe, disk, sleep, child, join, other, unknown
+        case running, runnable, lock, condition, descriptor, disk, sleep, child, join, other, unknown
 
-        /// Waits have the names of their kinds, but for those for a CPU.
-        fileprivate init(_ kind: WaitKind) { self = kind == .processor ? .runnable : State(rawValue: kind.rawValue)! }
+        /// Waits have the names of their kinds, but for those for a CPU, and for descriptors that are no files: so many colours could not
+        /// be told apart.
+        fileprivate init(_ kind: WaitKind) {
+            switch kind {
+            case .processor: self = .runnable
+            case .pipe, .socket, .terminal, .event, .timer: self = .descriptor
+            default: self = State(rawValue: kind.rawValue)!
+            }
+        }
     }
     /// Moments and lengths are ticks.
     package struct Span: Sendable {

@@ -19,17 +19,9 @@ struct WaitEvidence: Equatable {
 
     private static func kind(_ name: String, _ found: KernelRecords.FoundWait) -> WaitKind {
         if name.hasPrefix("futex") { return .lock }
-        let kind = WaitingFunction(name)?.kind ?? .other
-        switch kind {
-        case .pipe where isFile(found), .other where isOfPages(found.kernelFunction): return .disk
-        default: return kind
-        }
-    }
-
-    /// A file has a path; so has a terminal, a device or a pipe with a name, which are waited for elsewhere in the kernel.
-    private static func isFile(_ found: KernelRecords.FoundWait) -> Bool {
-        guard found.object.hasPrefix("/"), !found.object.hasPrefix("/dev/") else { return false }
-        return !["pipe", "tty", "poll", "sock", "select"].contains { found.kernelFunction.contains($0) }
+        let function = WaitingFunction(name), kind = function?.kind ?? .other
+        if function?.isOfAnyDescriptor == true, !found.object.isEmpty { return WaitKind(of: found.object, isPipe: found.isOfPipe) }
+        return kind == .other && isOfPages(found.kernelFunction) ? .disk : kind
     }
 
     private static func isOfPages(_ kernelFunction: String) -> Bool {

@@ -34,9 +34,10 @@ package struct WaitSearch: Sendable {
     let samples: [UInt32: [KernelRecords.Sample]]
     /// The program's page faults in the window, with the index of the thread.
     let faults: [(thread: Int, fault: KernelRecords.PageFault)]
-    /// Evidence of what the process's descriptors are open on, by number: from threads that were found waiting for them, and from the
-    /// recorder's search for the peers of what somebody waits for.
+    /// Evidence of what the process's descriptors refer to, by number: from the calls that made them, from threads that were found waiting
+    /// for them, and from the recorder's search for the peers of what somebody waits for.
     let knownDescriptors: [UInt64: [DescriptorUse.Evidence]]
+    let opened: OpenedDescriptors
     let openPeers: [KernelRecords.Descriptor]
     /// Descriptors of waits on several at once (`poll` and its kin), by thread id.
     let polled: [UInt32: [KernelRecords.Polled]]
@@ -64,10 +65,11 @@ package struct WaitSearch: Sendable {
         threads = states.filter { !$0.isAgents }
         agentsWork = Dictionary(grouping: states.filter { $0.isAgents && $0.by != nil }, by: { $0.by! }).mapValues { $0.map(\.life) }
         samples = records.samples
-        openPeers = records.descriptors
+        opened = OpenedDescriptors(trace)
+        openPeers = records.descriptors + opened.descriptors
         polled = records.polled
         priorities = records.priorities
-        knownDescriptors = DescriptorUse.found(records, architecture: trace.header.elf_machine)
+        knownDescriptors = DescriptorUse.found(opened, records)
         faults = threads.enumerated().flatMap { index, thread in
             (records.faults[thread.tid] ?? []).filter {
                 !$0.isOfAgent && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at)
@@ -117,17 +119,9 @@ package struct WaitSearch: Sendable {
     mutating func settle(_ wait: Int, _ target: DescriptorUse.Evidence) {
         waits[wait].kind = target.kind
         waits[wait].object = target.object ?? waits[wait].object
+        waits[wait].isOpenOn = target.object != nil
         let thread = waits[wait].thread
         for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = target.kind }
-    }
-
-    /// Returns by row whether the function may close a descriptor; `others` do not count.
-    func isCloser(but others: Set<String> = []) -> [Bool] {
-        [false]
-            + table.rows.map { row in
-                let name = row.symbol.isEmpty ? row.name : row.symbol
-                return WaitingFunction.isCloser(name) && !others.contains(name)
-            }
     }
 
     /// Names of all functions of the table.
@@ -261,16 +255,16 @@ package struct WaitSearch: Sendable {
         // It is made in one that says what for: `dispatch_group_wait`.
         if function?.act == .waitsOrSignals, self.function(wait.call.parent)?.kind == .condition { wait.kind = .condition }
         wait.object = function?.text(wait.call.argument)
-        if let found, wait.kind == .other || wait.kind == .disk || wait.kind == .pipe {
+        if let found, wait.kind.isOfDescriptors {
             // A call of the program's says more than the system call in it, but for what its descriptor is open on.
             if function?.kind == nil {
                 (wait.kind, wait.systemCall, wait.object) = (found.kind, found.systemCall, found.object ?? wait.object)
-            } else if found.kind == .disk || found.kind == .pipe {
+            } else if found.kind.isOfDescriptors, found.kind != .other || found.object != nil {
                 (wait.kind, wait.object) = (found.kind, found.object ?? wait.object)
                 wait.isOpenOn = found.object != nil
             }
         }
-        if let page, wait.kind == .other || wait.kind == .pipe && found == nil {
+        if let page, wait.kind == .other {
             wait.kind = .disk
             if !page.path.isEmpty { wait.object = page.path }
         }

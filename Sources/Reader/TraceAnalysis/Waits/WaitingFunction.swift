@@ -14,7 +14,8 @@ package struct WaitingFunction: Equatable, Sendable {
         /// Calls without a word are other system calls.
         case waitsOrSignals
     }
-    enum Object: UInt8 { case address, descriptor, process }
+    /// A queue: the id of one, or of semaphores (sysvipc(7)).
+    enum Object: UInt8 { case address, descriptor, process, queue }
     /// Direction of the bytes: a thread that takes (reads) them waits for one that gives (writes) them, and vice versa.
     enum Flow: UInt8 {
         case takes, gives
@@ -29,7 +30,7 @@ package struct WaitingFunction: Equatable, Sendable {
     var isTimed = false
     /// Several threads may have the object at a time.
     var isShared = false
-    /// It takes files as well.
+    /// It takes descriptors of any kind.
     var isOfAnyDescriptor = false
     /// Direction of a call on pipes or sockets; nil: neither, or both.
     var flow: Flow?
@@ -64,7 +65,7 @@ extension WaitingFunction {
             _ZNSt18condition_variable10notify_allEv
             """, .init(act: .signals))
         add("pthread_barrier_wait dispatch_group_wait", .init(kind: .condition))
-        add("semop semtimedop", .init(kind: .condition, object: .descriptor))
+        add("semop semtimedop", .init(kind: .condition, object: .queue))
         add(
             "pthread_once call_once swift_once __cxa_guard_acquire dispatch_once dispatch_once_f dispatch_sync dispatch_sync_f",
             .init(kind: .lock))
@@ -74,20 +75,22 @@ extension WaitingFunction {
         add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(kind: .join))
         add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(kind: .sleep))
         add("wait wait3 wait4 waitpid waitid vfork system posix_spawn posix_spawnp pclose", .init(kind: .child, object: .process))
-        add("read readv", .init(kind: .pipe, object: .descriptor, isOfAnyDescriptor: true, flow: .takes))
-        add("write writev", .init(kind: .pipe, object: .descriptor, isOfAnyDescriptor: true, flow: .gives))
-        add("recv recvfrom recvmsg recvmmsg", .init(kind: .pipe, object: .descriptor, flow: .takes))
-        add("send sendto sendmsg sendmmsg", .init(kind: .pipe, object: .descriptor, flow: .gives))
-        add(
-            """
-            accept accept4 connect poll ppoll select pselect epoll_wait epoll_pwait epoll_pwait2 msgrcv msgsnd mq_receive mq_send
-            mq_timedreceive mq_timedsend splice tee
-            """, .init(kind: .pipe, object: .descriptor))
+        add("read readv", .init(kind: .other, object: .descriptor, isOfAnyDescriptor: true, flow: .takes))
+        add("write writev", .init(kind: .other, object: .descriptor, isOfAnyDescriptor: true, flow: .gives))
+        add("fstat splice tee", .init(kind: .other, object: .descriptor, isOfAnyDescriptor: true))
+        add("recv recvfrom recvmsg recvmmsg", .init(kind: .socket, object: .descriptor, flow: .takes))
+        add("send sendto sendmsg sendmmsg", .init(kind: .socket, object: .descriptor, flow: .gives))
+        add("accept accept4 connect", .init(kind: .socket, object: .descriptor))
+        add("poll ppoll select pselect", .init(kind: .event))
+        add("epoll_wait epoll_pwait epoll_pwait2", .init(kind: .event, object: .descriptor))
+        add("eventfd_read", .init(kind: .event, object: .descriptor, flow: .takes))
+        add("msgrcv msgsnd", .init(kind: .pipe, object: .queue))
+        add("mq_receive mq_send mq_timedreceive mq_timedsend", .init(kind: .pipe, object: .descriptor))
         add("sendfile vmsplice eventfd_write", .init(object: .descriptor, flow: .gives))
         add(
             """
             pread pwrite preadv pwritev preadv2 pwritev2 fsync fdatasync syncfs sync_file_range ftruncate fallocate posix_fallocate
-            getdents copy_file_range readahead fstat
+            getdents copy_file_range readahead
             """, .init(kind: .disk, object: .descriptor))
         add(
             """
@@ -120,18 +123,13 @@ extension WaitingFunction {
         // 56 bits of an int.
         case .descriptor: return Int32(truncatingIfNeeded: argument) < 0 ? nil : "descriptor \(Int32(truncatingIfNeeded: argument))"
         case .process: return Int32(truncatingIfNeeded: argument) <= 0 ? nil : "process \(Int32(truncatingIfNeeded: argument))"
+        case .queue: return "id \(Int32(truncatingIfNeeded: argument))"
         }
     }
 
     /// A descriptor as the trace has it, in 56 bits, or the kernel in 64: an int.
     static func descriptor(_ argument: UInt64) -> UInt64 { UInt64(UInt32(truncatingIfNeeded: argument)) }
     static func descriptor(_ number: Int32) -> UInt64 { UInt64(UInt32(bitPattern: number)) }
-
-    /// Functions after which a descriptor's number may stand for another file. If no argument is recorded, any descriptor may be closed.
-    static func isCloser(_ name: String) -> Bool { closers.contains(name) }
-    private static let closers: Set = [
-        "close", "__close", "dup2", "__dup2", "dup3", "close_range", "closefrom", "fclose", "fcloseall", "closedir", "freopen", "freopen64",
-    ]
 
     /// Returns one entry per row. A program's own function of such a name is unrelated, but Rust's library is linked into each program.
     package static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {

@@ -15,7 +15,7 @@ export const SCHEMA = {
   "thread": ["name", "tid", "isMain", "process", "begin", "end", "own", "stages", "states", "calls", "levels", "deeper", "short", "slices", "dense"],
   "slice": ["start", "length", "fn", "level"],
   "band": ["start", "length", "level", "share"],
-  "stateNames": ["running", "runnable", "lock", "condition", "pipe", "disk", "sleep", "child", "join", "other", "unknown"],
+  "stateNames": ["running", "runnable", "lock", "condition", "descriptor", "disk", "sleep", "child", "join", "other", "unknown"],
   "states": ["spans", "bands", "waits"],
   "span": ["start", "length", "state", "wait"],
   "stateBand": ["start", "length", "state", "share"],

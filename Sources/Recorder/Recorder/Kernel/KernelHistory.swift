@@ -51,6 +51,8 @@ package struct KernelHistory {
     private var likelyIndices = [Int](repeating: -1, count: 1024)
     private(set) var lost: UInt64 = 0
 
+    /// Processes that have executed a program and were not looked at since.
+    private var executed: Set<pid_t> = []
     /// Objects whose peers have been looked for, and when they may be again.
     private var nextSearch: [String: UInt64] = [:]
     /// Start of the first search for peers and priorities, and CPU time that all of them took.
@@ -132,6 +134,7 @@ package struct KernelHistory {
 
     /// Threads that have waited for long by now are looked at, each once a wait. False when nobody waits who was not.
     mutating func lookAtWaits(_ now: UInt64) -> Bool {
+        lookAtExecuted(now)
         var looks = 0, earlyLooks = 0, isAnybodyLeft = false, waiting: [pid_t: Set<String>] = [:]
         for index in threads.indices where threads[index].waits != 0 {
             let thread = threads[index], process = thread.process
@@ -155,11 +158,27 @@ package struct KernelHistory {
         return isAnybodyLeft
     }
 
+    /// Adds what programs have as their standard input and outputs: no call of theirs made these.
+    private mutating func lookAtExecuted(_ now: UInt64) {
+        guard !executed.isEmpty, isAffordable(now) else { return }
+        let before = KernelWatch.ownTime
+        for pid in executed {
+            for one in OpenPeer.standard(of: pid) { processes[pid]?.image.add(one, at: clockTime(), storage) }
+            if KernelWatch.ownTime >= before + Self.atOnce { break }
+        }
+        executed = []
+        spent += KernelWatch.ownTime - before
+    }
+
+    private mutating func isAffordable(_ now: UInt64) -> Bool {
+        if begun == 0 { begun = now }
+        return spent <= Self.first + (now - begun) / Self.share
+    }
+
     /// Adds what explains long waits: who holds the peers of what is waited for, and the priorities of threads.
     /// - Parameter waiting: by process, what its threads wait for
     private mutating func lookAround(_ waiting: [pid_t: Set<String>], _ now: UInt64) {
-        if begun == 0 { begun = now }
-        guard spent <= Self.first + (now - begun) / Self.share else { return }
+        guard isAffordable(now) else { return }
         let before = KernelWatch.ownTime
         defer { spent += KernelWatch.ownTime - before }
         for pid in waiting.keys { addPriorities(pid, now) }
@@ -257,6 +276,7 @@ package struct KernelHistory {
         for tid in process.threads where tid != process.pid { forget(tid) }
         process.files = MappedFiles()
         process.threads = [process.pid]
+        executed.insert(process.pid)
         process.image.add(task: TRACE_TASK_EXECUTED, tid: tid, name: name, at: now, storage)
         process.image.ended = now
         process.image.end(storage)

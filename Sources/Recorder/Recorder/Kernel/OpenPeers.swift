@@ -39,6 +39,16 @@ package struct OpenPeer: Equatable {
         return found
     }
 
+    /// Returns what a program that was just executed has as its standard input and outputs. Not files: a pipe with a name looks like one.
+    static func standard(of pid: pid_t) -> [OpenPeer] {
+        (Int32(0)...2).compactMap { descriptor in
+            guard let object = object(descriptor, of: pid), !object.hasPrefix("/") || object.hasPrefix("/dev/"),
+                let access = access(descriptor, of: pid)
+            else { return nil }
+            return OpenPeer(pid: pid, descriptor: descriptor, access: access, object: object)
+        }
+    }
+
     /// "flags:	0100001", octal, as open(2) has them.
     private static func access(_ descriptor: Int32, of pid: pid_t) -> Int? {
         let lines = ProcessStatus.text("/proc/\(pid)/fdinfo/\(descriptor)")?.split(separator: "\n") ?? []

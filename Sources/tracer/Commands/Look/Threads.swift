@@ -7,8 +7,8 @@ struct Threads: ParsableCommand {
         abstract: "Shows how long each thread ran, was runnable and waited, and for what.",
         discussion: """
             running: on a CPU; in kernel: the part of running that samples did not find in the program's code. runnable: \
-            ready to run, but without a CPU. waiting: by what the thread waited for: lock, condition, pipe (and sockets, \
-            terminals), disk, sleep, child, join, other. If the trace has the program's start, also stage by stage.
+            ready to run, but without a CPU. waiting: by what the thread waited for: lock, condition, pipe, socket, \
+            terminal, event, timer, disk, sleep, child, join, other. If the trace has the program's start, also stage by stage.
 
             EXAMPLES
               tracer threads app.trace

@@ -223,7 +223,7 @@ enum PatchedFunctions {
             if !mayBeSpecial(function, keys) { return nil }
             var found: (Name, UInt32)?
             _ = plan.someName(of: function) { text in // `isOrdinary` has read them
-                let name = Name(text), flags = CallObjects.flags(of: name, in: image)
+                let name = Name(text), flags = CallObjects.withoutOpening(CallObjects.flags(of: name, in: image))
                 if flags != 0 { found = (name, flags) }
                 return flags != 0
             }

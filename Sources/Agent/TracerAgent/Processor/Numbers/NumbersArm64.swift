@@ -10,7 +10,7 @@ enum SystemCall {
     static let clock_gettime = 113, fstat = 80, getppid = 173, kill = 129, sigaltstack = 132, pwrite64 = 68, pread64 = 67, seccomp = 277,
         getrusage = 165
     static let rt_sigaction = 134, rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137, futex = 98
-    static let geteuid = 175, newfstatat = 79, mkdirat = 34, renameat = 38, fchmod = 52
+    static let geteuid = 175, fcntl = 25, newfstatat = 79, mkdirat = 34, renameat = 38, fchmod = 52
     static let clone = 220, clone3 = 435, exit_group = 94, sched_setattr = 274, process_vm_readv = 270
     static let fork = clone, vfork = clone // no others
 

@@ -10,7 +10,7 @@ enum SystemCall {
     static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131, pwrite64 = 18, pread64 = 17, seccomp = 317,
         getrusage = 98
     static let rt_sigaction = 13, rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128, futex = 202
-    static let geteuid = 107, newfstatat = 262, mkdirat = 258, renameat = 264, fchmod = 91
+    static let geteuid = 107, fcntl = 72, newfstatat = 262, mkdirat = 258, renameat = 264, fchmod = 91
     static let clone = 56, vfork = 58, clone3 = 435
     static let fork = 57, exit_group = 231, sched_setattr = 314, process_vm_readv = 310
 
