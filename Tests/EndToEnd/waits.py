@@ -175,6 +175,30 @@ def files_are_told_by_their_paths(test):
     return f"{len(waits)} waits for {len(files)} files"
 
 
+def the_loaders_lock_has_a_holder(test):
+    """A dlopen waits until another thread's has run a constructor: held by that thread and its library, and no reason to open less."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    program = test.compile("loader_lock", "-O1", "-g", "-pthread", "-rdynamic", os.path.join(build.SUBJECTS, "part_loader_lock.c"), "-ldl")
+    slow = test.compile("slow.so", "-O1", "-shared", "-fPIC", os.path.join(build.SUBJECTS, "part_loader_lock_library.c"))
+    quick = test.compile("quick.so", "-O1", "-shared", "-fPIC", source="int quick(void) { return 1; }")
+    out = test.tool("record", "--quiet", "--force", "-o", test.trace(), "--", program, slow, quick).stdout
+    main, other, length = (int(word) for word in out.split())
+    waits = [wait for wait in test.json("waits", test.trace())["waits"] if wait["tid"] == main and wait["function"] == "dlopen"]
+    expect(waits, "no wait in dlopen")
+    wait = max(waits, key=lambda wait: wait["duration_ns"])
+    expect((wait["kind"], wait["object"]) == ("lock", "the loader's lock"), f"{wait['kind']}: {wait['object']}")
+    expect((wait["holder"] or {}).get("tid") == other and wait["holder"]["library"] == slow, f"held by {wait['holder']}, not by {other}")
+    expect((wait["waker"] or {}).get("tid") == other and wait["waker"]["function"] == "dlopen", f"woken by {wait['waker']}")
+    expect([link["kind"] for link in wait["chain"]][:1] == ["sleep"], f"the holder's own waits: {wait['chain']}")
+    expect(29_000_000 < wait["duration_ns"] <= length, f"{wait['duration_ns']} ns, the program measured {length}")
+    start = test.json("startup", test.trace())
+    [load] = [load for load in start["dlopens"] if load["path"] == quick]
+    expect(load["lock_holder"] == "slow.so" and 29_000_000 < load["lock_wait_ns"] <= load["total_ns"], f"{load}")
+    wrong = [advice for advice in start["advice"] if "quick.so" in advice["text"] and advice["saving_ns"] > load["total_ns"] - load["lock_wait_ns"]]
+    expect(not wrong, f"advice: {wrong}")
+
+
 def shares_of_samples_are_the_programs(test):
     """Each part's share of the samples is its share of the CPU time, by the program's own clock."""
     if not kernel_reports():

@@ -49,7 +49,7 @@ extension StartupTimeline {
             return StartupAdvice(
                 text:
                     "\(load.name): opened\(by) before ready, \(readable(load.constructors)) of it in constructors: open it when it is first needed",
-                saving: load.total.without(load.recording))
+                saving: load.total.without(load.lockWait).without(load.recording))
         }
     }
 

@@ -172,6 +172,8 @@ extension LibraryLoad: Record {
         Member("recording_ns", \.recording)
         Member("end_known", \.isEndKnown)
         Member("constructors_ns", \.constructors)
+        Member("lock_wait_ns", "time in which another thread's dlopen had the loader's lock", \.lockWait)
+        Member("lock_holder", "the library that the other one opened for the most of it; null: there was no other", \.lockHolder)
         Member("order", \.number)
     }
 }

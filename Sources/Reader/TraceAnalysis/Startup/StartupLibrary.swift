@@ -162,10 +162,13 @@ package struct LibraryLoad: Sendable {
     package var isEndKnown: Bool
     /// Time in constructors of the modules that it brought, and in everything that they called.
     package var constructors: Nanoseconds
+    /// Time in which another thread's dlopen had the loader's lock, and for the most of it which library that one opened.
+    package var lockWait: Nanoseconds
+    package var lockHolder: String?
     package var isOver: Bool
 
     /// Finding, mapping and relocating.
-    package var loading: Nanoseconds { total.without(constructors) }
+    package var loading: Nanoseconds { total.without(constructors).without(lockWait) }
     package var name: String { path.isEmpty ? modules.first ?? "?" : basename(path) }
 
     static func all(_ context: StartupContext, _ runs: [ConstructorRun]) -> [LibraryLoad] {
@@ -180,7 +183,10 @@ package struct LibraryLoad: Sendable {
             let constructors = TimeWindow(ranges.map { $0.clamped(to: whole) }).moments.reduce(UInt64(0)) {
                 $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound), on: load.thread)
             }
-            let end = context.end(of: load)
+            let end = context.end(of: load), others = Self.others(of: load, from: begin, context)
+            let lockWait = TimeWindow(others.map { $0.held }).moments.reduce(UInt64(0)) {
+                $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound))
+            }
             let calls = context.calls.calls(on: load.thread, from: begin, to: min(end, context.end))
             return LibraryLoad(
                 number: load.number, path: load.path,
@@ -191,7 +197,19 @@ package struct LibraryLoad: Sendable {
                 tid: context.tid(load.thread), start: clock.since(begin), total: clock.net(begin, min(end, context.end), on: load.thread),
                 recording: context.recording(calls),
                 isEndKnown: load.end != nil,
-                constructors: clock.scale.nanoseconds(constructors), isOver: end <= context.end)
+                constructors: clock.scale.nanoseconds(constructors), lockWait: clock.scale.nanoseconds(lockWait),
+                lockHolder: others.max { $0.held.count < $1.held.count }.map { $0.path.isEmpty ? "?" : basename($0.path) },
+                isOver: end <= context.end)
+        }
+    }
+
+    /// Loads of other threads that had the loader's lock after this one was asked for and before it had that lock itself.
+    private static func others(of load: Load, from begin: Ticks, _ context: StartupContext) -> [(path: String, held: Range<UInt64>)] {
+        let waiting = begin.raw..<max(begin.raw, min(load.opened ?? load.mapped.ticks, context.end).raw)
+        return context.trace.metadata.start.loads.compactMap { other in
+            let from = (other.opened ?? other.mapped.ticks).raw
+            let held = (from..<max(from, context.end(of: other).raw)).clamped(to: waiting)
+            return other.thread == load.thread || held.isEmpty ? nil : (other.path, held)
         }
     }
 }

@@ -143,6 +143,7 @@ extension StartupTimeline {
             var facts = (load.caller.map { "by \($0)" } ?? "by an unknown caller") + (load.constructor.map { " in \($0)" } ?? "")
             facts += ": load \(readable(load.loading)), constructors \(readable(load.constructors))"
             if let cost = recording(load.recording, of: load.total) { facts += ", " + cost }
+            if let other = load.lockHolder { facts += ", waited \(readable(load.lockWait)) for the dlopen of \(other)" }
             if load.modules.count > 1 { facts += ", \(load.modules.count) modules" }
             if !load.isOver { facts += ", not finished" }
             lines.append("  " + time(load.total, load.isEndKnown ? "" : "≥ ") + spaces(10) + rightFilled(load.name, width) + "  " + facts)

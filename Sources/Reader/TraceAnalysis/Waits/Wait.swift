@@ -15,6 +15,8 @@ package struct Wait: Sendable {
         /// Innermost call that it was in as the other began to wait, or as it took the object if that was later. Calls that wait, lock
         /// or signal are skipped.
         package var inside = OpenCall()
+        /// Number of the load that the thread made, if it is the loader's lock.
+        package var load: UInt32?
     }
     package struct Waker: BitwiseCopyable, Sendable {
         package var thread: Int

@@ -51,6 +51,7 @@ final class WaitExplanation {
             texts.append(
                 (holder.since <= wait.begin ? "held by \(name) since " : "then taken by \(name) at ")
                     + readable(signed: time(holder.since))
+                    + (search.library(of: holder).map { ", opening \($0)" } ?? "")
                     + (site(of: holder).map { ", in \(spelt($0))" } ?? "")
                     + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times during the wait" : ""))
             if chain.preempted > 0 {

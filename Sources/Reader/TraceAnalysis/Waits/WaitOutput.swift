@@ -164,6 +164,9 @@ private struct HolderRow: Record {
         Member("function", "the function that it was in as the wait began, or where it took the lock") {
             $0.row.explanation.site(of: $0.holder)
         }
+        Member("library", "the one that it was opening, where it has the loader's lock") {
+            $0.row.explanation.search.library(of: $0.holder)
+        }
         Member("since_ns") { $0.row.explanation.time($0.holder.since) }
         Member("preempted_ns", "how long, in that time, it was ready to run but had no CPU") {
             $0.row.explanation.search.noSwitches == nil ? $0.row.explanation.length($0.row.chain.preempted) : nil

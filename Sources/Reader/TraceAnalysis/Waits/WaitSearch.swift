@@ -85,6 +85,8 @@ package struct WaitSearch: Sendable {
         if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
         findDescriptors(workers: workers, progress: progress)
         findHolders(workers, progress)
+        findLoaderLock(workers, progress)
+        findSitesOfHolders(workers, progress)
         findEnds()
     }
 
@@ -117,11 +119,20 @@ package struct WaitSearch: Sendable {
 
     /// Sets a wait's kind and object to what its descriptor was found open on.
     mutating func settle(_ wait: Int, _ target: DescriptorUse.Evidence) {
-        waits[wait].kind = target.kind
-        waits[wait].object = target.object ?? waits[wait].object
+        settle(wait, target.kind, target.object)
         waits[wait].isOpenOn = target.object != nil
+    }
+    mutating func settle(_ wait: Int, _ kind: WaitKind, _ object: String?) {
+        waits[wait].kind = kind
+        waits[wait].object = object ?? waits[wait].object
         let thread = waits[wait].thread
-        for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = target.kind }
+        for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = kind }
+    }
+
+    /// Index of each thread that has calls, by its number in the trace.
+    var indexOfThread: [UInt32: Int] {
+        Dictionary(
+            threads.enumerated().compactMap { index, thread in thread.thread.map { ($0, index) } }, uniquingKeysWith: { first, _ in first })
     }
 
     /// Names of all functions of the table.
@@ -344,14 +355,12 @@ package struct WaitSearch: Sendable {
         }
         let histories = Dictionary(grouping: others) { $0.call.argument }
             .mapValues { LockHistory($0, functions, suspended: suspended) }
-        let indexOfThread = Dictionary(
-            threads.enumerated().compactMap { index, thread in thread.thread.map { ($0, index) } }, uniquingKeysWith: { first, _ in first })
+        let indexOfThread = indexOfThread
         for index in wanted {
             guard let history = histories[waits[index].call.argument] else { continue }
             let wait = waits[index]
             waits[index] = named(wait, history, indexOfThread)
         }
-        findSitesOfHolders(workers, progress)
     }
 
     private func named(_ wait: Wait, _ history: LockHistory, _ indexOfThread: [UInt32: Int]) -> Wait {
