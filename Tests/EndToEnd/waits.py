@@ -2,6 +2,7 @@
 of itself. Each also says how long it waited; the machine may have given it no CPU meanwhile, so that lengths are judged in one of a
 few runs, causes in each."""
 import os
+import subprocess
 import sys
 
 import build
@@ -197,6 +198,32 @@ def the_loaders_lock_has_a_holder(test):
     expect(load["lock_holder"] == "slow.so" and 29_000_000 < load["lock_wait_ns"] <= load["total_ns"], f"{load}")
     wrong = [advice for advice in start["advice"] if "quick.so" in advice["text"] and advice["saving_ns"] > load["total_ns"] - load["lock_wait_ns"]]
     expect(not wrong, f"advice: {wrong}")
+
+
+def being_preempted_is_no_wait(test):
+    """A constructor that computes beside busy loops: what it could have run and did not is neither a wait of its own nor a saving."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    program, cpu = test.subject("preempted"), max(os.sched_getaffinity(0))
+    loop = f"import os; os.sched_setaffinity(0, {{{cpu}}}); print(flush=True)\nwhile True: pass"
+    rivals = [subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for rival in rivals:
+            rival.stdout.readline()
+        out = test.tool("record", "--quiet", "--force", "-o", test.trace(), "--", program, env=test.environment(ON_CPU=str(cpu))).stdout
+    finally:
+        for rival in rivals:
+            rival.kill()
+            rival.wait()
+            rival.stdout.close()
+    ran, delayed = (int(word) for word in out.split())
+    expect(delayed > ran / 2, f"beside two busy loops it ran {ran} ns and was kept from it for {delayed} ns alone")
+    start = test.json("startup", test.trace())
+    [run] = [run for run in start["constructors"] if run["name"] == "compute"]
+    slack = SHARE * delayed + LATE
+    expect(abs(run["runnable_ns"] - delayed) <= slack and run["waiting_ns"] <= slack, f"{run}: it could have run {delayed} ns more")
+    [advice] = [advice for advice in start["advice"] if "compute" in advice["text"]]
+    expect("wait" not in advice["text"] and advice["saving_ns"] <= ran + slack, f"it ran {ran} ns: {advice}")
 
 
 def shares_of_samples_are_the_programs(test):

@@ -105,7 +105,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(runs.map { $0.name.module } == ["libslow.so", "app"])
         #expect(runs.map { $0.name.name } == ["libslow.so+0x100", "app+0x100"])
         #expect(runs.map { $0.total.count } == [5_000_000, 2_000_000])
-        #expect(runs.map { $0.waited.count } == [0, 2_000_000])
+        #expect(runs.map { $0.withoutCPU.count } == [0, 2_000_000])
         #expect([runs[0].minorFaults, runs[0].majorFaults] == [12, 2])
     }
 
@@ -316,7 +316,8 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         let advice = try timeline(whole()).advice(atMost: 10)
         #expect(advice.first?.text.hasPrefix("libslow.so: libslow.so+0x100") == true)
         #expect(advice.first?.saving.count == 5_000_000)
-        #expect(advice.contains { $0.text.contains("waits 2.000 ms") })
+        // Nobody knows whether it waited, or others had the CPUs.
+        #expect(advice.contains { $0.text.contains("off-CPU for 2.000 ms") && $0.isEstimate })
         #expect(advice.map { $0.saving.count } == advice.map { $0.saving.count }.sorted(by: >))
     }
 

@@ -27,9 +27,17 @@ package struct ConstructorRun: Sendable {
     /// True if it was left by an exception or longjmp.
     package var wasLeft: Bool
 
+    /// Part of `total`; nil: the kernel has not reported it.
+    package internal(set) var offCPU: OffCPUTime?
+    /// Part of `selfTime`; nil likewise.
+    package internal(set) var selfOffCPU: OffCPUTime?
+    /// From its beginning to its end, and those parts of it that are its own.
+    let ticks: Range<UInt64>
+    let ownTicks: [Range<UInt64>]
+
     package var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
-    /// It took much longer than the CPU worked for it: it slept, waited for a lock or for the disk.
-    package var waited: Nanoseconds { total.without(cpu) }
+    /// Without a CPU: it waited, or others had the CPUs.
+    package var withoutCPU: Nanoseconds { total.without(cpu) }
 
     /// Returns the constructors that began before the end of the start-up.
     static func all(_ context: StartupContext) -> [ConstructorRun] {
@@ -85,8 +93,14 @@ package struct ConstructorRun: Sendable {
                 calls: made, recording: context.recording(made), selfRecording: context.recording(ownCalls), load: initializer.load,
                 parent: initializer.parent,
                 isOver: initializer.end.map { $0.usage.ticks <= (end ?? $0.usage.ticks) } ?? false,
-                wasLeft: initializer.end?.wasLeft ?? false)
+                wasLeft: initializer.end?.wasLeft ?? false, ticks: from.raw..<to.raw, ownTicks: rest(of: from.raw..<to.raw, covered))
         }
+    }
+
+    /// - Parameter covered: in order, and within the whole
+    private static func rest(of whole: Range<UInt64>, _ covered: [Range<UInt64>]) -> [Range<UInt64>] {
+        let ends = [whole.lowerBound] + covered.map { $0.upperBound }, begins = covered.map { $0.lowerBound } + [whole.upperBound]
+        return zip(ends, begins).filter { $0 < $1 }.map { $0..<$1 }
     }
 
     private static func difference(_ after: UInt32, _ before: UInt32) -> UInt32 { after > before ? after - before : 0 }

@@ -19,6 +19,8 @@ package struct LazyRun: Sendable {
     let thread: UInt32
     let begin: Ticks
     let end: Ticks?
+    /// nil: the kernel has not reported it.
+    package internal(set) var offCPU: OffCPUTime?
 
     static func all(_ context: StartupContext) -> [LazyRun] {
         let metadata = context.trace.metadata, records = metadata.start

@@ -22,6 +22,12 @@ package struct MainWait: Sendable {
     }
 }
 
+/// How long a thread had no CPU in a part of the start: it waited for something; it was runnable, and others had the CPUs.
+package struct OffCPUTime: Sendable, Equatable {
+    package var waiting: Nanoseconds
+    package var runnable: Nanoseconds
+}
+
 package struct StageStates: Sendable, Equatable, Record {
     package struct Share: Sendable, Equatable {
         /// "disk", "lock", … as `tracer waits` calls them; "processor": it could have gone on, and others ran.

@@ -1,5 +1,6 @@
 // Advice on what to look at first: the most expensive parts, in words, each with the time that would be saved if it did not happen. The
-// cost of recording its calls is not counted as saved: without tracing there is none.
+// cost of recording its calls is not counted as saved: without tracing there is none. Nor is the time in which others had the CPUs: that
+// is the machine's. Where the kernel has not reported it, what may contain such time is an estimate.
 import Presentation
 
 package struct StartupAdvice: Sendable, Equatable {
@@ -22,7 +23,8 @@ extension StartupTimeline {
         guard let earlierProgram, let stage = stages.first else { return [] }
         let name = basename(program)
         return [
-            StartupAdvice(text: "\(earlierProgram) ran first and became \(name) by exec: start \(program) itself", saving: stage.duration)
+            StartupAdvice(
+                text: "\(earlierProgram) ran first and became \(name) by exec: start \(program) itself", saving: stage.withoutPreemption)
         ]
     }
 
@@ -36,20 +38,30 @@ extension StartupTimeline {
                 + (largest.name.sourceLocation.map { $0 == largest.name.file && largest.name.name.hasSuffix($0) ? "" : " (\($0))" } ?? "")
             var text = "\(largest.name.module): "
             text += runs.count == 1 ? what : "\(runs.count) constructors, most of it \(what)"
-            let waited = largest.waited
-            if waited.count > largest.total.count / 2, waited.count > sum.count / 2 { text += ", which waits \(readable(waited))" }
-            return StartupAdvice(text: text + ": do it when it is first needed", saving: sum)
+            let runnable = Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ ($1.selfOffCPU?.runnable.count ?? 0) }),
+                saving = sum.without(runnable)
+            func isMost(_ time: Nanoseconds) -> Bool { time.count > largest.total.count / 2 && time.count > saving.count / 2 }
+            if let off = largest.offCPU {
+                if off.waiting.count > largest.total.without(off.runnable).count / 2, off.waiting.count > saving.count / 2 {
+                    text += ", which waits \(readable(off.waiting))"
+                }
+            } else if isMost(largest.withoutCPU) {
+                text += ", which is off-CPU for \(readable(largest.withoutCPU))"
+            }
+            return StartupAdvice(
+                text: text + ": do it when it is first needed", saving: saving,
+                isEstimate: largest.offCPU == nil && isMost(largest.withoutCPU))
         }
     }
 
     private var loadAdvice: [StartupAdvice] {
         // Loads that are mostly constructors are left to the advice on constructors.
-        loads.filter { $0.constructors.count <= $0.total.count / 2 }.map { load in
+        loads.filter { $0.constructors.count <= $0.total.without($0.lockWait).count / 2 }.map { load in
             let by = (load.constructor ?? load.caller).map { " by \($0)" } ?? ""
             return StartupAdvice(
                 text:
                     "\(load.name): opened\(by) before ready, \(readable(load.constructors)) of it in constructors: open it when it is first needed",
-                saving: load.total.without(load.lockWait).without(load.recording))
+                saving: load.total.without(load.lockWait).without(load.recording).without(load.offCPU?.runnable ?? Nanoseconds(0)))
         }
     }
 
@@ -59,7 +71,7 @@ extension StartupTimeline {
             return StartupAdvice(
                 text:
                     "\(lazy.name.module): \(lazy.name.name) is initialized before ready\(lazy.during.map { ", in \($0)" } ?? ""): does the start need it?",
-                saving: duration.without(lazy.recording))
+                saving: duration.without(lazy.recording).without(lazy.offCPU?.runnable ?? Nanoseconds(0)))
         }
     }
 
@@ -67,7 +79,7 @@ extension StartupTimeline {
         functionsOfMain.prefix(Self.mostAdvised).compactMap { function in
             // Time of lazy initializers in it, which have a line of their own.
             let own = lazyInitializers.reduce(UInt64(0)) { $0 &+ ($1.during == function.name ? $1.duration?.count ?? 0 : 0) }
-            let time = function.selfTime.without(function.recording)
+            let time = function.selfTime.without(function.recording).without(function.offCPU?.runnable ?? Nanoseconds(0))
             if time.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }
             let name = "\(function.name) [\(function.module)]", place = function.place?.text.map { ", \($0)" }
             let text =
@@ -76,7 +88,7 @@ extension StartupTimeline {
                 } else if Self.processWaits.contains(function.name) {
                     "\(name)\(place ?? ""): main waits there for a process: tracer tree\(readyProcess.map { " --process \($0)" } ?? "") shows what that one does"
                 } else {
-                    "\(name), called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready"
+                    "\(name), called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready\(Self.waiting(function, of: time))"
                         + (place ?? ": tracer callers shows from where")
                 }
             return StartupAdvice(text: text, saving: time.without(Nanoseconds(own)))
@@ -85,6 +97,11 @@ extension StartupTimeline {
     static let mostAdvised = 5
 
     private var readyProcess: UInt32? { if case .ready(let moment) = outcome { moment.process?.pid } else { nil } }
+
+    private static func waiting(_ function: FunctionShare, of time: Nanoseconds) -> String {
+        guard let waiting = function.offCPU?.waiting, waiting.count > time.count / 2 else { return "" }
+        return ", waiting \(readable(waiting))"
+    }
 
     /// In them passes the time of another process.
     private static let processWaits: Set<String> = ["wait", "wait3", "wait4", "waitid", "waitpid"]
@@ -97,7 +114,7 @@ extension StartupTimeline {
 
     /// Time of the stage in which libraries are mapped and relocated; 0 when it is not distinguished.
     private var loadTime: Nanoseconds {
-        Nanoseconds(stages.filter { $0.kind == .load || $0.kind == .relocate }.reduce(0) { $0 &+ $1.duration.count })
+        Nanoseconds(stages.filter { $0.kind == .load || $0.kind == .relocate }.reduce(0) { $0 &+ $1.withoutPreemption.count })
     }
 
     private var libraryAdvice: [StartupAdvice] {
@@ -132,7 +149,7 @@ extension StartupTimeline {
         guard weight > 0, let heaviest = initial.max(by: { $0.relocationWeight < $1.relocationWeight }) else { return [] }
         let share = Double(heaviest.relocationWeight) / Double(weight)
         // Without the loader audit half of that stage is taken for mapping, in round figures.
-        let time = stages.first { $0.kind == .relocate }?.duration.count ?? loadTime.count / 2
+        let time = stages.first { $0.kind == .relocate }?.withoutPreemption.count ?? loadTime.count / 2
         let saving = min(UInt64(exactly: (Double(time) * share).rounded()) ?? .max, heaviest.relocationWeight &* 3)
         let what =
             heaviest.lookups &* 30 > heaviest.relocationWeight / 2

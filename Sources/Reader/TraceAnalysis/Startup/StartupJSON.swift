@@ -96,6 +96,8 @@ extension ConstructorRun: Record {
         Member("total_ns", \.total)
         Member("self_ns", \.selfTime)
         Member("cpu_ns", \.cpu)
+        Member("waiting_ns", "off-CPU, in total_ns, and waiting for something; null: the kernel has not reported it") { $0.offCPU?.waiting }
+        Member("runnable_ns", "likewise, while others had the CPUs") { $0.offCPU?.runnable }
         Member("minor_faults", \.minorFaults)
         Member("major_faults", \.majorFaults)
         Member("calls", \.calls)

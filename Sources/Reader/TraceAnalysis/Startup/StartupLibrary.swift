@@ -166,6 +166,9 @@ package struct LibraryLoad: Sendable {
     package var lockWait: Nanoseconds
     package var lockHolder: String?
     package var isOver: Bool
+    /// nil: the kernel has not reported it.
+    package internal(set) var offCPU: OffCPUTime?
+    let ticks: Range<UInt64>
 
     /// Finding, mapping and relocating.
     package var loading: Nanoseconds { total.without(constructors).without(lockWait) }
@@ -198,8 +201,10 @@ package struct LibraryLoad: Sendable {
                 recording: context.recording(calls),
                 isEndKnown: load.end != nil,
                 constructors: clock.scale.nanoseconds(constructors), lockWait: clock.scale.nanoseconds(lockWait),
-                lockHolder: others.max { $0.held.count < $1.held.count }.map { $0.path.isEmpty ? "?" : basename($0.path) },
-                isOver: end <= context.end)
+                lockHolder: others.max { $0.held.upperBound - $0.held.lowerBound < $1.held.upperBound - $1.held.lowerBound }.map {
+                    $0.path.isEmpty ? "?" : basename($0.path)
+                },
+                isOver: end <= context.end, ticks: begin.raw..<max(begin.raw, min(end, context.end).raw))
         }
     }
 
@@ -209,7 +214,7 @@ package struct LibraryLoad: Sendable {
         return context.trace.metadata.start.loads.compactMap { other in
             let from = (other.opened ?? other.mapped.ticks).raw
             let held = (from..<max(from, context.end(of: other).raw)).clamped(to: waiting)
-            return other.thread == load.thread || held.isEmpty ? nil : (other.path, held)
+            return other.thread == load.thread || held.isEmpty ? nil : (path: other.path, held: held)
         }
     }
 }

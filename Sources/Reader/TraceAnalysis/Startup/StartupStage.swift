@@ -26,6 +26,10 @@ package struct StartupStage: Sendable, Equatable {
     package var isCut: Bool
     /// nil: the kernel has not reported them.
     package var states: StageStates?
+    /// As long as it would have taken if nobody else had wanted the CPUs.
+    var withoutPreemption: Nanoseconds {
+        duration.without(states?.waits.first { $0.kind == WaitKind.processor.rawValue }?.duration ?? Nanoseconds(0))
+    }
 
     static func all(
         _ context: StartupContext, first: Phase, main: Phase?, outcome: StartupTimeline.Outcome,

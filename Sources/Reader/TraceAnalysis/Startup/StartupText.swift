@@ -82,7 +82,13 @@ extension StartupTimeline {
             var facts: [String] = []
             if !run.isOver { facts.append(style.alarm(run.wasLeft ? "left by an exception or longjmp" : "did not return")) }
             if run.wasLeft, run.isOver { facts.append("left by an exception or longjmp") }
-            if run.waited.count > 200_000, run.waited.count > run.total.count / 10 { facts.append("waited \(readable(run.waited))") }
+            func isMuch(_ time: Nanoseconds) -> Bool { time.count > 200_000 && time.count > run.total.count / 10 }
+            if let off = run.offCPU {
+                if isMuch(off.waiting) { facts.append("waited \(readable(off.waiting))") }
+                if isMuch(off.runnable) { facts.append("runnable without a CPU \(readable(off.runnable))") }
+            } else if isMuch(run.withoutCPU) {
+                facts.append("off-CPU \(readable(run.withoutCPU))")
+            }
             if run.minorFaults + run.majorFaults > 0 {
                 facts.append(
                     counted(UInt64(run.minorFaults) + UInt64(run.majorFaults), "fault")

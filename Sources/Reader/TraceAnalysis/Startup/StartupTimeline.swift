@@ -93,20 +93,20 @@ package struct StartupTimeline: Sendable {
     /// CPU time of the process up to there.
     package let cpu: Nanoseconds
     /// In the order in which they began; those that began before ready.
-    package let constructors: [ConstructorRun]
+    package internal(set) var constructors: [ConstructorRun]
     /// At exit.
     package let finalizers: [ConstructorRun]
     package let libraries: [StartupLibrary]
     /// Calls of dlsym until then.
     let nameLookups: UInt64
-    package let loads: [LibraryLoad]
-    package let lazyInitializers: [LazyRun]
+    package internal(set) var loads: [LibraryLoad]
+    package internal(set) var lazyInitializers: [LazyRun]
     package let items: [StartupItem]
     package let marks: [ProgramMark]
     /// Without those that are items.
     package let spans: [ProgramSpan]
     /// Functions called on the main thread between main and ready, by self time without the cost of recording, the most first.
-    package private(set) var functionsOfMain: [FunctionShare]
+    package internal(set) var functionsOfMain: [FunctionShare]
     package let loaderAudit: LoaderAudit?
     /// Notes for the reader, one line each.
     package let notes: [String]
@@ -381,6 +381,8 @@ package struct FunctionShare: Sendable {
     package var selfTime: Nanoseconds
     /// Estimated cost of recording it and the calls that it made, contained in `selfTime`.
     package var recording: Nanoseconds
+    /// Part of `selfTime`; nil: the kernel has not reported it.
+    package internal(set) var offCPU: OffCPUTime?
     /// nil: nobody has looked.
     package var place: LaunchCalls.Place?
 

@@ -37,8 +37,8 @@ struct StartStages {
 }
 
 extension StartupTimeline {
-    /// Says of each stage what the main thread did in it, where the kernel reported it: what it reported of a program that ran in the process
-    /// before is in that one's trace.
+    /// Says of each stage what the main thread did in it, and of each part of the start how long its thread had no CPU, where the kernel
+    /// reported it: what it reported of a program that ran in the process before is in that one's trace.
     /// - Parameter known: the waits until ready, if somebody has looked for them
     package mutating func addStates(_ trace: TraceFile, _ known: WaitSearch? = nil) {
         guard trace.noSwitches == nil else { return }
@@ -46,10 +46,12 @@ extension StartupTimeline {
         guard let first = bounds.first, stages.count <= bounds.count else { return }
         let all = first.ticks.lowerBound..<max(first.ticks.lowerBound + 1, bounds[stages.count - 1].ticks.upperBound)
         let search = known ?? WaitSearch(trace.narrowed(to: TimeWindow([all])))
-        guard let main = search.threads.firstIndex(where: { $0.tid == trace.header.pid }) else { return }
-        let waits = search.waits[search.waitsOfThread[main]].filter { !search.isOfAgent($0) }
         // Waits for a CPU that are in no duration are no waits here, either.
         let cpuWaits = mainCPUWaits, areCPUWaitsOut = !cpuWaits.isEmpty
+        if !areCPUWaitsOut { addOffCPU(search) }
+        guard let main = search.threads.firstIndex(where: { $0.tid == trace.header.pid }) else { return }
+        if !areCPUWaitsOut { addOffCPU(search, ofMain: main, until: bounds[stages.count - 1].ticks.upperBound) }
+        let waits = search.waits[search.waitsOfThread[main]].filter { !search.isOfAgent($0) }
         let others = areCPUWaitsOut ? waits.filter { $0.kind != .processor } : Array(waits)
         mainWaits = others.map {
             MainWait(
@@ -68,5 +70,64 @@ extension StartupTimeline {
                 stage: stages[index].duration,
                 waits: times.map { .init(kind: $0.key.rawValue, duration: trace.timeScale.nanoseconds($0.value)) })
         }
+    }
+
+    private mutating func addOffCPU(_ search: WaitSearch) {
+        let numbers = Dictionary(search.threads.enumerated().map { ($1.tid, $0) }, uniquingKeysWith: { first, _ in first })
+        func offCPU(_ tid: UInt32, in ranges: [Range<UInt64>]) -> OffCPUTime? {
+            numbers[tid].map { search.offCPU($0, in: ranges) }
+        }
+        for index in constructors.indices {
+            constructors[index].offCPU = offCPU(constructors[index].tid, in: [constructors[index].ticks])
+            constructors[index].selfOffCPU = offCPU(constructors[index].tid, in: constructors[index].ownTicks)
+        }
+        for index in loads.indices { loads[index].offCPU = offCPU(loads[index].tid, in: [loads[index].ticks]) }
+        for index in lazyInitializers.indices {
+            let lazy = lazyInitializers[index]
+            guard let end = lazy.end, lazy.begin < end else { continue }
+            lazyInitializers[index].offCPU = offCPU(lazy.tid, in: [lazy.begin.raw..<end.raw])
+        }
+    }
+
+    /// A function's self time contains what its thread waited while its call was the innermost one.
+    private mutating func addOffCPU(_ search: WaitSearch, ofMain main: Int, until end: UInt64) {
+        guard let stage = stages.last, stage.kind == .main else { return }
+        let begin = origin.raw &+ search.trace.timeScale.ticks(stage.start)
+        var times: [UInt32: (waiting: UInt64, runnable: UInt64)] = [:]
+        for wait in search.waits[search.waitsOfThread[main]] where wait.begin >= begin && wait.begin < end {
+            if wait.kind == .processor {
+                times[wait.call.row, default: (0, 0)].runnable += wait.duration
+            } else {
+                times[wait.call.row, default: (0, 0)].waiting += wait.duration
+            }
+        }
+        let rows = search.table.rowOfFunction, scale = search.trace.timeScale
+        for index in functionsOfMain.indices {
+            let function = Int(functionsOfMain[index].function)
+            guard function < rows.count, rows[function] != 0 else { continue }
+            let time = times[rows[function]] ?? (0, 0)
+            functionsOfMain[index].offCPU = OffCPUTime(
+                waiting: scale.nanoseconds(time.waiting), runnable: scale.nanoseconds(time.runnable))
+        }
+    }
+}
+
+extension WaitSearch {
+    /// How long a thread had no CPU, without waits for the agent.
+    fileprivate func offCPU(_ thread: Int, in ranges: [Range<UInt64>]) -> OffCPUTime {
+        var waiting: UInt64 = 0, runnable: UInt64 = 0
+        for range in ranges {
+            var index = bisect(parts[thread].count) { parts[thread][$0].end <= range.lowerBound }
+            while index < parts[thread].count, parts[thread][index].begin < range.upperBound {
+                let part = parts[thread][index], inside = range.clamped(to: part.begin..<part.end)
+                index += 1
+                if part.kind == .processor {
+                    runnable += inside.upperBound - inside.lowerBound
+                } else if part.wait != nil {
+                    waiting += inside.upperBound - inside.lowerBound
+                }
+            }
+        }
+        return OffCPUTime(waiting: trace.timeScale.nanoseconds(waiting), runnable: trace.timeScale.nanoseconds(runnable))
     }
 }
