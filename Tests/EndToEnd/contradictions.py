@@ -28,28 +28,32 @@ def node(figures, name):
     return next(node for node, found, _ in impossible.nodes(figures) if found == name)
 
 
-def call(figures, name):
-    return next(row for row in figures.rows if row["function"] == name)
+def change(figures, name, **fields):
+    """Changes a row of the CSV export."""
+    call = next(call for call in figures.calls if call.function == name)
+    for field, value in fields.items():
+        setattr(call, field, value)
 
 
 # Rule → changes, each of which breaks it.
 PLANTED = {
     "self_below_zero": [lambda f: row(f, "outer").update(self_ns=-41_000_000_000), lambda f: node(f, "inner").update(self_ns=-40),
-                        lambda f: call(f, "inner").update(self_ns="-40")],
+                        lambda f: change(f, "inner", own=-40)],
     "self_above_total": [lambda f: row(f, "inner").update(self_ns=500), lambda f: node(f, "outer").update(self_ns=500)],
     "longest_above_total": [lambda f: row(f, "inner").update(max_ns=900), lambda f: node(f, "inner").update(max_ns=900)],
-    "longer_than_the_process": [lambda f: f.report.update(duration_ns=50)],
+    "longer_than_the_process": [lambda f: f.report.update(duration_ns=50), lambda f: change(f, "outer", length=2000)],
     "thread_longer_than_the_process": [lambda f: f.tree["processes"][0].update(duration_ns=20),
                                        lambda f: f.report["threads"][0].update(span_ns=8_000_000_000, own_ns=0)],
     "own_code_above_thread": [lambda f: f.report["threads"][0].update(own_ns=2000)],
+    "self_above_the_threads": [lambda f: row(f, "inner").update(self_ns=2000)],
     "children_above_caller": [lambda f: node(f, "inner").update(total_ns=900)],
-    "counts_differ": [lambda f: row(f, "inner").update(calls=3), lambda f: f.tree["roots"][0].update(calls=9), lambda f: f.rows.pop(),
+    "counts_differ": [lambda f: row(f, "inner").update(calls=3), lambda f: f.tree["roots"][0].update(calls=9), lambda f: setattr(f, "rows", 2),
                       lambda f: f.report["processes"][0].update(calls=0)],
     "sums_differ": [lambda f: node(f, "inner").update(self_ns=1), lambda f: row(f, "inner").update(self_ns=11)],
-    "outside_its_caller": [lambda f: (setattr(f, "interleaves", True), call(f, "inner").update(self_ns="2000")),
-                           lambda f: call(f, "inner").update(start_ns="200"), lambda f: call(f, "inner").update(start_ns="5"),
-                           lambda f: call(f, "outer").update(duration_ns="12")],
-    "after_the_end": [lambda f: call(f, "outer").update(duration_ns="54000")],
+    "outside_its_caller": [lambda f: (setattr(f, "interleaves", True), change(f, "inner", own=2000)),
+                           lambda f: change(f, "inner", start=200), lambda f: change(f, "inner", start=5),
+                           lambda f: change(f, "outer", length=12)],
+    "after_the_end": [lambda f: change(f, "outer", length=54000)],
 }
 
 
@@ -68,9 +72,9 @@ class Planted:
             figures = impossible.read(settings.tool, path, harness.passed_on(os.environ))
             if found := impossible.contradictions(figures):
                 raise Failed(f"the tool contradicts itself: {found}")
-            for number, change in enumerate(PLANTED[self.rule]):
+            for number, plant in enumerate(PLANTED[self.rule]):
                 changed = copy.deepcopy(figures)
-                change(changed)
+                plant(changed)
                 if self.rule not in {rule for rule, _ in impossible.contradictions(changed)}:
                     raise Failed(f"change {number} is not found")
         finally:
@@ -84,25 +88,27 @@ def two_chunks(before, after, *open_frames):
                           [(decoder.BASE + at, function) for at, function in open_frames], opened=decoder.BASE + 64))
 
 
-# A signal came between the clock of a call and its word: what its handler called has the earlier word. Nothing of this may contradict itself.
-LATE = {
-    "a_call": [decoder.first(decoder.enter(1, 10), decoder.complete(2, 20, 40), decoder.enter(1, 12), decoder.leave(1, 70), decoder.leave(1, 75))],
-    "a_call_that_goes_on_in_the_next_chunk": two_chunks(
+# Traces that contradicted themselves. In the first a signal came between the clock of a call and its word: what its handler called has the
+# earlier word.
+FREE = {
+    "a_late_call": [decoder.first(decoder.enter(1, 10), decoder.complete(2, 20, 40), decoder.enter(1, 12), decoder.leave(1, 70), decoder.leave(1, 75))],
+    "a_late_call_that_goes_on_in_the_next_chunk": two_chunks(
         [decoder.enter(1, 10), decoder.complete(2, 20, 40), decoder.enter(2, 12)], [decoder.leave(2, 70), decoder.leave(1, 75)], (10, 1), (12, 2)),
-    "a_call_above_one_of_its_function": [decoder.first(decoder.enter(1, 20), decoder.enter(1, 15), decoder.leave(1, 40), decoder.leave(1, 41))],
-    "a_call_above_one_of_its_function_in_two_chunks": two_chunks(
+    "a_late_call_above_one_of_its_function": [decoder.first(decoder.enter(1, 20), decoder.enter(1, 15), decoder.leave(1, 40), decoder.leave(1, 41))],
+    "a_late_call_above_one_of_its_function_in_two_chunks": two_chunks(
         [decoder.enter(1, 20), decoder.enter(1, 15)], [decoder.leave(1, 70), decoder.leave(1, 71)], (20, 1), (15, 1)),
-    "the_first_call_of_a_chunk": two_chunks(
+    "a_late_call_as_the_first_of_a_chunk": two_chunks(
         [decoder.enter(1, 10), decoder.complete(2, 12, 50)], [decoder.complete(2, 14, 46), decoder.leave(1, 70)], (10, 1)),
-    "the_first_call_of_a_chunk_that_calls": two_chunks(
+    "a_late_call_that_calls_as_the_first_of_a_chunk": two_chunks(
         [decoder.enter(1, 10), decoder.complete(2, 12, 50)],
         [decoder.enter(1, 14), decoder.complete(2, 66, 1), decoder.leave(1, 68), decoder.leave(1, 70)], (10, 1)),
+    "a_call_of_the_parent_process": [decoder.chunk(1, 0, 0, decoder.events(decoder.complete(2, 20, 40), decoder.leave(1, 70)), [(decoder.BASE - 1000, 1)])],
 }
 
 
-class Late:
+class Free:
     def __init__(self, which):
-        self.which, self.name = which, "contradictions.of_what_a_signal_came_before." + which
+        self.which, self.name = which, "contradictions.none_in." + which
 
     def run(self, settings):
         if not os.path.exists(settings.tool):
@@ -111,7 +117,7 @@ class Late:
         try:
             path = os.path.join(directory.traces, "x.trace")
             with open(path, "wb") as file:
-                file.write(decoder.trace(*LATE[self.which], clock=3, first_ticks=decoder.BASE, first_monotonic_ns=decoder.BASE,
+                file.write(decoder.trace(*FREE[self.which], clock=3, first_ticks=decoder.BASE, first_monotonic_ns=decoder.BASE,
                                          last_ticks=decoder.BASE + 76, last_monotonic_ns=decoder.BASE + 76))
             if found := impossible.contradictions(impossible.read(settings.tool, path, harness.passed_on(os.environ))):
                 raise Failed(f"the tool contradicts itself: {found}")
@@ -143,4 +149,4 @@ class List:
 
 
 def tests():
-    return [Planted(rule) for rule in impossible.RULES] + [Late(which) for which in LATE] + [List()]
+    return [Planted(rule) for rule in impossible.RULES] + [Free(which) for which in FREE] + [List()]

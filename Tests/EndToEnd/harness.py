@@ -316,9 +316,7 @@ def cross_check(settings, trace, test=""):
 
 
 def contradictions(settings, trace, shown, test):
-    """Only where they are asked for (TRACER_CONTRADICTIONS=1): not every trace of stacks that take turns is free of them yet."""
-    if not os.environ.get("TRACER_CONTRADICTIONS"):
-        return []
+    """Faults: what the readers say that cannot be, but for what is known of this test. `shown`: what one of them has said already."""
     try:
         figures = impossible.read(settings.tool, trace.path, {**os.environ, "XDG_CACHE_HOME": CACHES}, shown, trace.header["mode"] != impossible.COUNTS,
                                   trace.interleaves)

@@ -3,6 +3,7 @@
 RULES has them by their names. `contradictions` looks for them in what `report`, `tree` and the CSV export say; harness.py does so with every
 trace that it checks. Known ones are listed with their reasons in contradictions.txt: of which tests, which rules.
 """
+import collections
 import csv
 import fnmatch
 import io
@@ -22,13 +23,26 @@ class Unreadable(Exception):
     pass
 
 
+class Call:
+    """A row of the CSV export that has a length and belongs to the thread that it is listed for."""
+    __slots__ = "thread", "depth", "start", "length", "own", "function"
+
+    def __init__(self, pid, tid, depth, start, length, own, function):
+        self.thread, self.function = (pid, tid), function
+        self.depth, self.start, self.length, self.own = int(depth), int(start), int(length), int(own)
+
+    def __str__(self):
+        return f"{self.function} at {self.start}"
+
+
 @dataclass
 class Figures:
     """What three readers say. A trace that has no calls has no tree, and one with very many no rows; one whose process is alive has neither,
     since each reader would see another moment."""
     report: dict
     tree: "dict | None" = None
-    rows: "list | None" = None
+    calls: "list | None" = None  # in the order in which they end
+    rows: int = 0  # rows of the export that are calls
     interleaves: bool = False  # some calls go on when one ends that was called before them: coroutines
 
 
@@ -42,8 +56,23 @@ def read(tool, path, environment, report=None, has_calls=True, interleaves=False
     if has_calls and not any(process["ended"] == "running" for process in figures.report["processes"]):
         figures.tree = json.loads(output("tree", path, "--json"))
         if figures.report["calls"] <= MOST_ROWS:
-            figures.rows = list(csv.DictReader(io.StringIO(output("export", path, "--format", "csv", "-o", "-"), newline="")))
+            read_calls(figures, output("export", path, "--format", "csv", "-o", "-"))
     return figures
+
+
+def read_calls(figures, text):
+    figures.calls = []
+    rows = csv.reader(io.StringIO(text, newline=""))
+    if next(rows) != COLUMNS:
+        raise Unreadable(f"tracer export: other columns than {COLUMNS}")
+    for _, pid, _, tid, depth, start, length, own, ended, function, _ in rows:
+        figures.rows += ended in ENDINGS
+        if length and ended != "returned here":
+            figures.calls.append(Call(pid, tid, depth, start, length, own, function))
+
+
+COLUMNS = ["process", "pid", "thread", "tid", "depth", "start_ns", "duration_ns", "self_ns", "ended", "function", "module"]
+ENDINGS = {"returned", "unwound", "lost", "open", "part", "entered", "returned elsewhere"}
 
 
 def contradictions(figures):
@@ -69,29 +98,23 @@ def listed(path=LIST):
 
 # -- What the readers say, in one form -----------------------------------------------------------------------------------------
 
-def rows(figures):
-    """(name, self, total, longest call or None): functions of the report, nodes of the tree, single calls."""
+def times(figures):
+    """(reader, what it is of, self, total, longest call or None): functions of the report, nodes of the tree, single calls."""
     for row in figures.report["functions"]:
-        yield f"report: {row['name']}", row["self_ns"], row["total_ns"], row["max_ns"]
+        yield "report", row["name"], row["self_ns"], row["total_ns"], row["max_ns"]
     for node, name, _ in nodes(figures):
-        yield f"tree: {name}", node["self_ns"], node["total_ns"], node["max_ns"]
-    for row in calls(figures):
-        yield f"csv: {row['function']} at {row['start_ns']}", int(row["self_ns"]), int(row["duration_ns"]), None
+        yield "tree", name, node["self_ns"], node["total_ns"], node["max_ns"]
+    for call in figures.calls or []:
+        yield "csv", call, call.own, call.length, call.length
 
 
 def nodes(figures):
     """(node, name, key of the function) without the roots."""
     if figures.tree:
-        functions = figures.tree["functions"]
+        functions = [(function["name"], (function["symbol"] or function["name"], function["module"])) for function in figures.tree["functions"]]
         for node in figures.tree["nodes"]:
             if node["function"] >= 0:
-                function = functions[node["function"]]
-                yield node, function["name"], (function["symbol"] or function["name"], function["module"])
-
-
-def calls(figures):
-    """Rows of calls that have a length and belong to the thread that they are listed for."""
-    return [row for row in figures.rows or [] if row["duration_ns"] and row["ended"] != "returned here"]
+                yield node, *functions[node["function"]]
 
 
 def children(figures):
@@ -109,21 +132,21 @@ def children(figures):
 # -- The rules -----------------------------------------------------------------------------------------------------------------
 
 def self_below_zero(figures):
-    return [f"{name}: self {own} ns" for name, own, _, _ in rows(figures) if own < -ROUNDING]
+    return [f"{reader}: {of}: self {own} ns" for reader, of, own, _, _ in times(figures) if own < -ROUNDING]
 
 
 def self_above_total(figures):
-    return [f"{name}: self {own} ns, total {total} ns" for name, own, total, _ in rows(figures) if own > total + ROUNDING]
+    return [f"{reader}: {of}: self {own} ns, total {total} ns" for reader, of, own, total, _ in times(figures) if own > total + ROUNDING]
 
 
 def longest_above_total(figures):
-    return [f"{name}: a call of {longest} ns, total {total} ns" for name, _, total, longest in rows(figures)
+    return [f"{reader}: {of}: a call of {longest} ns, total {total} ns" for reader, of, _, total, longest in times(figures)
             if longest is not None and longest > total + ROUNDING]
 
 
 def longer_than_the_process(figures):
     duration = figures.report["duration_ns"]
-    return [f"{name}: a call of {longest} ns in a process of {duration} ns" for name, _, _, longest in rows(figures)
+    return [f"{reader}: {of}: a call of {longest} ns in a process of {duration} ns" for reader, of, _, _, longest in times(figures)
             if longest is not None and longest > duration + ROUNDING]
 
 
@@ -144,6 +167,15 @@ def own_code_above_thread(figures):
             if thread["span_ns"] is not None and thread["own_ns"] > thread["span_ns"] + ROUNDING]
 
 
+def self_above_the_threads(figures):
+    """What all functions have of their own lies in some thread's time."""
+    functions, threads = figures.report["functions"], figures.report["threads"]
+    if not all(thread["span_ns"] is not None for thread in threads):
+        return []
+    own, spans = sum(row["self_ns"] for row in functions), sum(thread["span_ns"] for thread in threads)
+    return [f"{own} ns of self in {spans} ns of threads"] if own > spans + ROUNDING * (len(functions) + len(threads)) else []
+
+
 def children_above_caller(figures):
     return [f"{name}: {node['total_ns']} ns, what it calls {sum(child['total_ns'] for child in those)} ns" for node, name, those in children(figures)
             if sum(child["total_ns"] for child in those) > node["total_ns"] + ROUNDING + len(those)]
@@ -157,35 +189,34 @@ def counts_differ(figures):
         sums["roots of the tree"] = sum(root["calls"] for root in figures.tree["roots"])
         sums["nodes of the tree"] = sum(node["calls"] for node, _, _ in nodes(figures))
     found += [f"{count} calls, of all {what} {total}" for what, total in sums.items() if total != count]
-    if figures.rows is not None and sum(row["ended"] in ENDINGS for row in figures.rows) < count:
-        found.append(f"{count} calls, {len(figures.rows)} rows in the CSV export")
+    if figures.calls is not None and figures.rows < count:
+        found.append(f"{count} calls, {figures.rows} rows in the CSV export")
     return found
-
-
-ENDINGS = "returned", "unwound", "lost", "open", "part", "entered", "returned elsewhere"
 
 
 def sums_differ(figures):
     """Each function's calls and self time are the same in the report and, summed up, in the tree."""
     if not figures.tree:
         return []
-    ours, theirs, names = {}, {}, {}
+    ours, theirs, names = (collections.defaultdict(kind) for kind in (collections.Counter, collections.Counter, set))
     for row in figures.report["functions"]:
-        key = row["symbol"] or row["name"], row["module"]
-        ours[key] = tuple(map(sum, zip(ours.get(key, (0, 0)), (row["calls"], row["self_ns"]))))
-    if any(name == "(further paths)" for _, name, _ in nodes(figures)):
-        return []  # more paths than a tree has
+        sums = ours[row["symbol"] or row["name"], row["module"]]
+        sums["calls"] += row["calls"]
+        sums["self"] += row["self_ns"]
     for node, name, key in nodes(figures):
+        if name == "(further paths)":
+            return []  # more paths than a tree has
         if name != "(own code)":
-            theirs[key] = tuple(map(sum, zip(theirs.get(key, (0, 0)), (node["calls"], node["self_ns"]))))
-            names.setdefault(key, set()).add(name)
+            sums = theirs[key]
+            sums["calls"] += node["calls"]
+            sums["self"] += node["self_ns"]
+            names[key].add(name)
 
     def same(key):
-        (calls, own), (others, theirs_own) = ours.get(key, (0, 0)), theirs.get(key, (0, 0))
         # A dlopen has a name for each file in the tree, whose times are rounded one by one.
-        return calls == others and abs(own - theirs_own) <= max(len(names.get(key, ())) - 1, 0)
-    return [f"{name} in {module}: (calls, self) {ours.get((name, module))} in the report, {theirs.get((name, module))} in the tree"
-            for name, module in sorted({*ours, *theirs}) if not same((name, module))]
+        return ours[key]["calls"] == theirs[key]["calls"] and abs(ours[key]["self"] - theirs[key]["self"]) <= max(len(names[key]) - 1, 0)
+    return [f"{key[0]} in {key[1]}: {dict(ours[key])} in the report, {dict(theirs[key])} in the tree"
+            for key in sorted({*ours, *theirs}) if not same(key)]
 
 
 def outside_its_caller(figures):
@@ -194,13 +225,13 @@ def outside_its_caller(figures):
     found, thread, pending = [], None, {}
     if figures.interleaves:
         return own_times_above_the_process(figures)
-    for row in calls(figures):
-        if (row["pid"], row["tid"]) != thread:
-            thread, pending = (row["pid"], row["tid"]), {}
-        depth, start, length = int(row["depth"]), int(row["start_ns"]), int(row["duration_ns"])
+    for call in figures.calls or []:
+        if call.thread != thread:
+            thread, pending = call.thread, {}
+        depth, start, length = call.depth, call.start, call.length
         first, last, time, count = pending.pop(depth + 1, (start, start, 0, 0))
         if first < start - ROUNDING or last > start + length + ROUNDING or time > length + ROUNDING * (count + 1):
-            found.append(f"{row['function']} at {start} took {length} ns; what it called took {time} ns, from {first} to {last}")
+            found.append(f"{call} took {length} ns; what it called took {time} ns, from {first} to {last}")
         first, last, time, count = pending.get(depth, (start, start, 0, 0))
         pending[depth] = min(first, start), max(last, start + length), time + length, count + 1
     return found
@@ -208,22 +239,21 @@ def outside_its_caller(figures):
 
 def own_times_above_the_process(figures):
     own, duration = {}, figures.report["duration_ns"]
-    for row in calls(figures):
-        key = row["pid"], row["tid"]
-        time, count = own.get(key, (0, 0))
-        own[key] = time + int(row["self_ns"]), count + 1
+    for call in figures.calls or []:
+        time, count = own.get(call.thread, (0, 0))
+        own[call.thread] = time + call.own, count + 1
     return [f"the calls of thread {tid} have {time} ns of their own in a process of {duration} ns" for (_, tid), (time, count) in own.items()
             if time > duration + ROUNDING * count]
 
 
 def after_the_end(figures):
     duration = figures.report["duration_ns"]
-    return [f"{row['function']} at {row['start_ns']} took {row['duration_ns']} ns in a process of {duration} ns" for row in calls(figures)
-            if int(row["start_ns"]) + int(row["duration_ns"]) > duration + ROUNDING]
+    return [f"{call} took {call.length} ns in a process of {duration} ns" for call in figures.calls or []
+            if call.start + call.length > duration + ROUNDING]
 
 
 RULES = {rule.__name__: rule for rule in (
     self_below_zero, self_above_total, longest_above_total, longer_than_the_process, thread_longer_than_the_process, own_code_above_thread,
-    children_above_caller, counts_differ, sums_differ, outside_its_caller, after_the_end)}
+    self_above_the_threads, children_above_caller, counts_differ, sums_differ, outside_its_caller, after_the_end)}
 # Names for several rules in the list.
 GROUPS = {"nesting": ["self_below_zero", "self_above_total", "children_above_caller", "outside_its_caller"]}
