@@ -1,5 +1,6 @@
 // Descriptors as the calls that made them left them: what the agent recorded when those returned.
 import CTraceLayout
+import ELF
 import TraceFormat
 
 struct OpenedDescriptors: Sendable, RecordReader {
@@ -37,7 +38,7 @@ struct OpenedDescriptors: Sendable, RecordReader {
     mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) throws(DamagedRecord) {
         guard Int(record.type) == TRACE_RECORD_OPENED else { return }
         let fixed = try body(trace_opened_record.self, buffer, offset, byteCount), key = Int(record.key)
-        let object = TraceAnalysis.text(try tail(fixed, fixed.object_bytes, buffer, offset, byteCount, Self.longestText))
+        let object = printable(try tail(fixed, fixed.object_bytes, buffer, offset, byteCount, Self.longestText))
         all.append(
             Opened(
                 at: trace.timeScale.even(fixed.ticks), number: fixed.descriptor, pair: fixed.pair < 0 ? nil : fixed.pair,

@@ -177,7 +177,7 @@ package struct LibraryLoad: Sendable {
     static func all(_ context: StartupContext, _ runs: [ConstructorRun]) -> [LibraryLoad] {
         let records = context.trace.metadata.start, clock = context.clock
         let named = Dictionary(runs.map { ($0.number, $0.name.name) }, uniquingKeysWith: { first, _ in first })
-        return records.loads.compactMap { load in
+        return records.loads.compactMap { load -> LibraryLoad? in
             let begin = context.begin(of: load)
             guard begin <= context.end else { return nil }
             let own = records.initializers.filter { $0.load == load.number && $0.begin.ticks <= context.end }
@@ -188,7 +188,7 @@ package struct LibraryLoad: Sendable {
             }
             let end = context.end(of: load), others = Self.others(of: load, from: begin, context)
             let lockWait = TimeWindow(others.map { $0.held }).moments.reduce(UInt64(0)) {
-                $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound))
+                $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound), on: load.thread)
             }
             let calls = context.calls.calls(on: load.thread, from: begin, to: min(end, context.end))
             return LibraryLoad(
