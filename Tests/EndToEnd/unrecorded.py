@@ -159,7 +159,13 @@ def nothing_is_said_of_what_is_recorded(test):
 def a_recorder_below_has_its_own(test):
     needs_kernel()
     inner = f"{test.settings.tool} record --quiet -o {test.trace('inner')} /bin/true; :"
-    test.expect_found(test.record("sh", "-c", inner), {"another tracer record": "true"})
+    test.expect_found(test.record("sh", "-c", inner), {"trace elsewhere or removed": "true"})
+
+
+def a_trace_that_the_program_removes_is_missed(test):
+    needs_kernel()
+    said = test.record("sh", "-c", f"/bin/true; rm {test.trace('run')}/true.*; :")
+    test.expect_found(said, {"trace elsewhere or removed": "true"})
 
 
 def without_the_kernel(test):

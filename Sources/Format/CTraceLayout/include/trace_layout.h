@@ -249,7 +249,7 @@ enum { // why a program is not recorded
     TRACE_UNRECORDED_HIDDEN = 7,     // the same, or its file may not be read: the kernel reports nothing of either
     TRACE_UNRECORDED_PRELOAD = 8,    // LD_PRELOAD was removed or replaced
     TRACE_UNRECORDED_NO_FILE = 9,    // the agent was loaded and made no file
-    TRACE_UNRECORDED_ELSEWHERE = 10, // another `tracer record` recorded it
+    TRACE_UNRECORDED_ELSEWHERE = 10, // its trace is not in the run: another `tracer record`'s, or removed
 };
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
 enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a file descriptor

@@ -18,7 +18,7 @@ package struct UnrecordedProcess: Equatable, Sendable {
             case .hidden: "setuid or not readable"
             case .preload: "another LD_PRELOAD or none"
             case .noFile: "no trace file was created"
-            case .elsewhere: "another tracer record"
+            case .elsewhere: "trace elsewhere or removed"
             }
         }
     }
