@@ -306,17 +306,17 @@ def the_loaders_notes_go_to_their_own_file(test):
         run = test.startup(trace, ask, victim, what, test.program, "5000")
         expect(run.returncode == 7 and run.stdout.strip(), f"{what}: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
         expect_text(victim, "precious")
-        found = {name: os.lstat(test.trace(name)) for name in os.listdir(test.traces)}
-        notes = [name for name in found if name.endswith(".loader")]
+        paths = [os.path.join(folder, name) for folder, folders, names in os.walk(test.traces) for name in (*folders, *names)]
+        found = {path: os.lstat(path) for path in paths}
+        notes = [path for path in paths if path.endswith(".loader")]
         if what == "nothing":
             mode = stat.S_IMODE(found[notes[0]].st_mode) if notes else None
             expect(mode == 0o600 and "the loader audit was on" in run.stderr,
                    f"the audit does not work, or its file has mode {mode}: {run.stderr[-300:]}")
         elif notes or "the loader audit wrote nothing" not in run.stderr:
             raise Failed(f"{what}: {sorted(found)}: {run.stderr[-300:]}")
-        for name in found:
-            path = test.trace(name)
-            os.rmdir(path) if stat.S_ISDIR(found[name].st_mode) else os.unlink(path)
+        for path in reversed(paths):
+            os.rmdir(path) if stat.S_ISDIR(found[path].st_mode) else os.unlink(path)
 
 
 def the_loaders_notes_end_with_the_start(test):
@@ -341,7 +341,8 @@ int main(int count, char **arguments) {
     case, trace = build.case_of("no_new_code"), test.trace("l.trace")
     build.build(case)
     run = test.startup(trace, test.compile("l", "-ldl", source=source), os.path.join(case.folder, "liblater.so"))
-    lines = read(trace + ".loader").splitlines()
+    notes, = (os.path.join(trace, name) for name in os.listdir(trace) if name.endswith(".loader"))
+    lines = read(notes).splitlines()
     expect(not run.returncode and [line[0] for line in lines].count("V") == 1 and lines[-1].startswith("A ") and lines[-1].endswith(" 0"),
            f"{harness.describe(run.returncode)}: {lines[-3:]}")
     expect(not [line for line in lines if "liblater" in line or "libm.so" in line], f"notes of what was loaded later: {lines[-4:]}")

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import build
 import harness
@@ -185,13 +186,15 @@ def without_the_kernel(test):
 
 
 def wait_for_looks(recorder):
-    """The recorder has nothing to do but to look at the processes, which ends a wait of its."""
+    """Returns when the recorder has woken often enough, with pauses as long as the longest between two of its looks at the processes
+    (ProcessSurvey.swift): it wakes for other reasons, too, and looks then if a look is due."""
     def waits():
         with open(f"/proc/{recorder}/status", encoding="utf-8") as file:
             return int(next(line for line in file if line.startswith("voluntary_ctxt_switches")).split()[1])
-    first = waits()
-    while waits() < first + 8:
-        os.sched_yield()
+    for _ in range(8):
+        before, began = waits(), time.monotonic()
+        while waits() < before + 2 or time.monotonic() < began + 0.1:
+            os.sched_yield()
 
 
 # Each of these executes the program with the words "NAME A=1 B=2" and this environment, in a child of fork or of vfork.
