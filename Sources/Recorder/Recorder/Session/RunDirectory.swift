@@ -75,7 +75,11 @@ package struct RunDirectory: Equatable, Sendable {
 
     /// `init` has looked at what there is.
     private func remove() {
-        for name in Self.names(in: path) ?? [] where EndedTrace.isOne(path + "/" + name, mayBeEmpty: true) { unlink(path + "/" + name) }
+        let names = Self.names(in: path) ?? []
+        for name in names
+        where FinishedRun.isLoaderNotes(name, among: names) || EndedTrace.isOne(path + "/" + name, mayBeEmpty: true) {
+            unlink(path + "/" + name)
+        }
         if rmdir(path) != 0, errno == ENOTDIR { unlink(path) }
     }
 
