@@ -57,28 +57,34 @@ PLANTED = {
 }
 
 
+def figures_of(settings, trace):
+    """What the tool says of a trace, without a contradiction in it."""
+    if not os.path.exists(settings.tool):
+        raise Skipped("no tool")
+    directory = harness.Directory("contradictions", settings.keep)
+    try:
+        path = os.path.join(directory.traces, "x.trace")
+        with open(path, "wb") as file:
+            file.write(trace)
+        figures = impossible.read(settings.tool, path, harness.passed_on(os.environ))
+        if found := impossible.contradictions(figures):
+            raise Failed(f"the tool contradicts itself: {found}")
+        return figures
+    finally:
+        directory.done()
+
+
 class Planted:
     def __init__(self, rule):
         self.rule, self.name = rule, "contradictions.planted." + rule
 
     def run(self, settings):
-        if not os.path.exists(settings.tool):
-            raise Skipped("no tool")
-        directory = harness.Directory("contradictions", settings.keep)
-        try:
-            path = os.path.join(directory.traces, "x.trace")
-            with open(path, "wb") as file:
-                file.write(nested())
-            figures = impossible.read(settings.tool, path, harness.passed_on(os.environ))
-            if found := impossible.contradictions(figures):
-                raise Failed(f"the tool contradicts itself: {found}")
-            for number, plant in enumerate(PLANTED[self.rule]):
-                changed = copy.deepcopy(figures)
-                plant(changed)
-                if self.rule not in {rule for rule, _ in impossible.contradictions(changed)}:
-                    raise Failed(f"change {number} is not found")
-        finally:
-            directory.done()
+        figures = figures_of(settings, nested())
+        for number, plant in enumerate(PLANTED[self.rule]):
+            changed = copy.deepcopy(figures)
+            plant(changed)
+            if self.rule not in {rule for rule, _ in impossible.contradictions(changed)}:
+                raise Failed(f"change {number} is not found")
 
 
 def two_chunks(before, after, *open_frames):
@@ -111,18 +117,9 @@ class Free:
         self.which, self.name = which, "contradictions.none_in." + which
 
     def run(self, settings):
-        if not os.path.exists(settings.tool):
-            raise Skipped("no tool")
-        directory = harness.Directory("contradictions", settings.keep)
-        try:
-            path = os.path.join(directory.traces, "x.trace")
-            with open(path, "wb") as file:
-                file.write(decoder.trace(*FREE[self.which], clock=3, first_ticks=decoder.BASE, first_monotonic_ns=decoder.BASE,
-                                         last_ticks=decoder.BASE + 76, last_monotonic_ns=decoder.BASE + 76))
-            if found := impossible.contradictions(impossible.read(settings.tool, path, harness.passed_on(os.environ))):
-                raise Failed(f"the tool contradicts itself: {found}")
-        finally:
-            directory.done()
+        figures_of(settings, decoder.trace(
+            *FREE[self.which], clock=3, first_ticks=decoder.BASE, first_monotonic_ns=decoder.BASE, last_ticks=decoder.BASE + 76,
+            last_monotonic_ns=decoder.BASE + 76))
 
 
 class List:
