@@ -75,8 +75,12 @@ struct TraceArgument: ParsableArguments {
     func open() throws -> TraceFile { try openProcess(file, choice) }
 }
 
-func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
-    let run = try openRun(path.map { [$0] } ?? []), chosen = try choice.open(run)
+func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile { try openProcessInRun(path, choice).trace }
+
+/// The same, with all traces of its run in the order in which they were begun.
+func openProcessInRun(_ path: String?, _ choice: ProcessChoice) throws -> (trace: TraceFile, run: [TraceFile]) {
+    let run = try openRun(path.map { [$0] } ?? []), traces = try orFail { try run.open() }
+    let chosen = try choice.choose(from: traces, in: run.path)
     // The trace of what the first process became in the end.
     let trace = chosen.last { $0.header.pid == chosen[0].header.pid } ?? chosen[0]
     if chosen.count > 1 {
@@ -84,7 +88,7 @@ func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
             "\(run.path) has \(counted(chosen.count, "trace")); this is process \(trace.header.pid), \(trace.processName): choose another with --process"
         )
     }
-    return trace
+    return (trace, traces)
 }
 
 /// Traces that are to be seen together.

@@ -78,8 +78,7 @@ struct Startup: ParsableCommand {
 
     func run() throws {
         guard let file else { return try runProgram() }
-        let trace = try openProcess(file, choice)
-        let run = try orFail { try openRun([file]).open() }
+        let (trace, run) = try openProcessInRun(file, choice)
         let first = run.first { $0.header.pid == trace.header.pid && $0.path != trace.path && $0.firstTicks < trace.firstTicks }
         try show(trace, trace.startedProcesses(in: run), in: Output(), after: first)
         try finish(trace)

@@ -1,6 +1,6 @@
 // Calls that may show that the program is ready: output to a terminal or standard output, sd_notify(3) with READY=1, a commit of a Wayland
-// surface, a function that the user names. Their arguments decide, so their stubs are special until one of them has shown it, and ordinary afterwards but for one
-// comparison. The first call of each kind is recorded; the tool chooses among them.
+// surface, a function that the user names. Their arguments decide, so their stubs are special until one of them has shown it, and
+// ordinary afterwards but for one comparison. The first call of each kind is recorded; the tool chooses among them.
 import CSupport
 import CTraceLayout
 
