@@ -367,7 +367,8 @@ def advice_names_the_path_with_the_time_in_it(test):
 def a_forked_child_that_listens_makes_the_program_ready(test):
     """The moment that the child itself notes; and with --stop-at-ready nobody is left."""
     program = test.compile("forks", "part_startup_forks.c")
-    for options, settings in (([], {}), (["--stop-at-ready"], {}), (["--stop-at-ready"], {"PARENT_ENDS": "1"})):
+    stops = ({}, {"PARENT_ENDS": "1"}, {"STUBBORN": "1"}, {"STUBBORN": "1", "PARENT_ENDS": "1"}, {"STARTS_MORE": "1"})
+    for options, settings in (([], {}), *((["--stop-at-ready"], settings) for settings in stops)):
         # Returns when nobody has its standard error any more.
         said = test.start([program], *options, **{"UNTIL_KILLED": "1" if options else "", "PARENT_LISTENS": "", "PARENT_ENDS": "", **settings}).stderr
         timeline, stamps = test.timeline(), test.stamps()

@@ -7,15 +7,30 @@ import TraceFormat
 package enum LivingSessions {
     /// Returns true if a process may be alive that the program `root`, which has ended, or one of its children has started.
     package static func mayHaveAny(of session: UInt64, since root: pid_t) -> Bool {
+        !look(for: session, since: root) { _ in false }
+    }
+
+    /// Processes that the program `root`, which has ended, and its children have started.
+    static func processes(of session: UInt64, since root: pid_t) -> [pid_t] {
+        var found: [pid_t] = []
+        _ = look(for: session, since: root) {
+            found.append($0)
+            return true
+        }
+        return found
+    }
+
+    /// Calls `found` with each, until it returns false. Returns false if there may be more.
+    private static func look(for session: UInt64, since root: pid_t, found: (pid_t) -> Bool) -> Bool {
         var looked = root
         // A process started while we look has a parent that we see, or a pid that is assigned meanwhile.
         for _ in 0..<100 {
-            guard let last = lastProcess else { return true } // no /proc
-            if last == looked { return false }
-            for pid in numbers(after: looked, upTo: last) where isPart(pid, of: session) { return true }
+            guard let last = lastProcess else { return false } // no /proc
+            if last == looked { return true }
+            for pid in numbers(after: looked, upTo: last) where isPart(pid, of: session) && !found(pid) { return false }
             looked = last
         }
-        return true
+        return false
     }
 
     /// Sessions of all processes whose environment can be read.

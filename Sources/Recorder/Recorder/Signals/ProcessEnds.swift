@@ -21,11 +21,27 @@ final class ProcessEnds {
         if descriptor >= 0 { descriptors[pid] = descriptor }
     }
 
-    /// Signals the processes of the run that are watched. Their descriptors stand for them also when others have their ids by now.
-    func signal(_ number: Int32, session: UInt64) {
-        for (pid, descriptor) in descriptors where LivingSessions.isPart(pid, of: session) {
+    /// Signals the processes of the run that are watched, and returns them. Their descriptors stand for them also when others have their
+    /// ids by now.
+    @discardableResult
+    func signal(_ number: Int32, andContinue: Bool = false, session: UInt64, except known: Set<pid_t> = []) -> [pid_t] {
+        descriptors.compactMap { pid, descriptor in
+            guard !known.contains(pid), LivingSessions.isPart(pid, of: session) else { return nil }
             _ = recorder_signal_process(descriptor, number)
+            if andContinue { _ = recorder_signal_process(descriptor, SIGCONT) }
+            return pid
         }
+    }
+
+    /// Waits until these have ended, at most until then (CLOCK_MONOTONIC). Returns false if one has not.
+    func wait(for pids: Set<pid_t>, until end: UInt64) -> Bool {
+        for pid in pids {
+            guard let descriptor = descriptors[pid] else { continue }
+            var pidfd = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            while poll(&pidfd, 1, Int32((end - min(clockTime(), end) + 999_999) / 1_000_000)) < 0, errno == EINTR {}
+            if pidfd.revents == 0 { return false }
+        }
+        return true
     }
 
     /// As it was when somebody last looked; nil when it is not known.

@@ -9,6 +9,8 @@ struct ProgramStop {
     private let session: UInt64
     private var nextLook: UInt64 = 0
     private var killAt: UInt64?
+    /// Processes that the program has started and that got SIGTERM: some take a second one for impatience.
+    private var asked: Set<pid_t> = []
 
     private struct Trace {
         var pid: pid_t
@@ -43,8 +45,12 @@ struct ProgramStop {
         let now = clockTime()
         if let killAt {
             guard killAt != .max else { return nil }
-            if now < killAt { return killAt - now }
-            signal(SIGKILL, processes)
+            if now < killAt {
+                ask(processes) // who has begun since
+                return killAt - now
+            }
+            kill(pid, SIGKILL)
+            processes.signal(SIGKILL, session: session)
             self.killAt = .max
             return nil
         }
@@ -55,22 +61,27 @@ struct ProgramStop {
             nextLook = after + max(Self.interval, (after - now) * 10)
             return nextLook - after
         }
-        signal(SIGTERM, processes)
-        signal(SIGCONT, processes) // a stopped one could not hear it
+        kill(pid, SIGTERM)
+        kill(pid, SIGCONT) // a stopped one could not hear it
+        ask(processes)
         killAt = clockTime() + Self.grace
         return Self.grace
     }
 
-    /// The program has ended: ends what it has left, a daemon, if there was no time to look before.
-    func end(_ processes: ProcessEnds) {
-        if !isUnderWay, isReached { processes.signal(SIGTERM, session: session) }
+    /// The program has ended. If its condition holds, what it has left ends as well, a daemon, whether it has a trace or not. Returns when
+    /// it has.
+    mutating func end(_ processes: ProcessEnds) {
+        guard isUnderWay || isReached else { return }
+        for pid in LivingSessions.processes(of: session, since: pid) { processes.watch(pid) }
+        ask(processes)
+        let end = killAt ?? clockTime() + Self.grace
+        if end == .max || !processes.wait(for: asked, until: end) { processes.signal(SIGKILL, session: session) }
+    }
+
+    /// They would outlive the program.
+    private mutating func ask(_ processes: ProcessEnds) {
+        asked.formUnion(processes.signal(SIGTERM, andContinue: true, session: session, except: asked))
     }
 
     private var isReached: Bool { traces.contains { condition($0.path, $0.pid == pid) } }
-
-    /// To the program, and to what it has started, which would outlive it.
-    private func signal(_ number: Int32, _ processes: ProcessEnds) {
-        kill(pid, number)
-        processes.signal(number, session: session)
-    }
 }
