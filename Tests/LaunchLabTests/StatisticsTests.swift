@@ -114,6 +114,10 @@ import Testing
         result.allTotals = [5, 1000, 1000, 5, 5, 1000, 1000, 5].map { $0 * 1e6 } // the long ones do not count
         result.profiles = ProfileMaker.profiles(4)
         #expect(result.wildTimes(swing: 1)?.early == 5e6 && result.wildTimes(swing: 1)?.late == 1000e6)
+        result.disturbed = ["slow"]
+        #expect(result.isLastQuarterCalm)
+        result.disturbed += ["slow", "slow", "slow"] // what made these long may be the machine
+        #expect(!result.isLastQuarterCalm)
         #expect(result.wildTimes(swing: 100) == nil) // the machine itself was that much slower
         result.allTotals = [5, 6, 5, 7, 5, 6, 1000].map { $0 * 1e6 }
         #expect(result.wildTimes(swing: 1) == nil)

@@ -71,6 +71,8 @@ package struct LaunchResult: Sendable {
         guard totals.count >= 5, late > early * LaunchResult.wildest * swing, late - early > 2_000_000 else { return nil }
         return (early, late)
     }
+    /// Fewer launches were disturbed, also of those made again, than the last quarter has: it shows what the program does.
+    package var isLastQuarterCalm: Bool { (disturbed.count + disturbedKept) * 4 < allTotals.count }
     /// How many times as long as the first quarter of the launches the last one may take.
     static let wildest = 3.0
 

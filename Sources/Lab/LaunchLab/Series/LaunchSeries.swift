@@ -59,12 +59,14 @@ package struct LaunchSeries {
     private func refuseWildTimes(_ result: LaunchResult, _ subject: LaunchSubject) throws {
         guard let (early, late) = result.wildTimes(swing: watch.swing) else { return }
         let advice: String
-        if result.isCalm {
+        if result.isLastQuarterCalm {
             advice = "does it wait for something else? prepare that with --setup, or choose another moment with --ready SYMBOL"
         } else if plan.bearsDisturbance {
             return
         } else {
-            advice = "machine too noisy (\(result.disturbedKept) of \(result.launches) launches disturbed): measure again when it is idle"
+            let again = result.disturbed.count
+            advice =
+                "machine too noisy (\(again + result.disturbedKept) of \(result.launches + again) launches disturbed): measure again when it is idle"
         }
         throw LaunchProblem(
             "\(subject.command.text) is ready at very different times: a quarter of its launches within \(readable(nanoseconds: early)), another after \(readable(nanoseconds: late)); \(advice)"
