@@ -32,6 +32,10 @@ struct CallCoverage {
     /// A call, which counts when it is an outermost one.
     @inline(__always) mutating func add(_ start: UInt64, _ end: UInt64, depth: Int) {
         guard depth == 0 else { return }
+        if _fastPath(span.begin <= start && start <= end && end <= span.end) {
+            covered.inSpan &+= end &- start
+            return
+        }
         let inSpan = span.overlap(start, end)
         covered.inSpan &+= inSpan
         covered.beside &+= max(end, start) &- start &- inSpan

@@ -150,6 +150,8 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// Its ticks, .max after the last.
     private var boundTicks: UInt64 = 0
     private(set) var isInside = false
+    /// What happens before is inside: `boundTicks` in a moment of the window, 0 outside. One comparison for most words.
+    private var insideUntil: UInt64 = 0
     /// Ticks at which the current moment began.
     private var since: UInt64 = 0
     /// Ticks at which the part of the thread began that is read alone.
@@ -268,7 +270,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
 
     @inline(__always) mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
         let row = sink.row(of: function), site = takeSite(), object = takeObject()
-        guard _fastPath(isInside && start < boundTicks && end <= boundTicks) else {
+        guard _fastPath(end < insideUntil) else {
             return crossing(Frame(enter: start, row: row, site: site, object: object), to: end)
         }
         completes &+= 1
@@ -296,7 +298,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
     }
 
     @inline(__always) package mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
-        if _slowPath(time >= boundTicks) { advance(to: time) }
+        if _slowPath(time >= insideUntil) { advance(to: time) }
         var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite(), object: takeObject())
         frame.since = time
         if _slowPath(enterTicks < time) { frame.late = UInt32(clamping: time &- enterTicks) }
@@ -319,11 +321,20 @@ extension CallStack: EventSink where Sink: ~Copyable {
     }
 
     @inline(__always) package mutating func exit(_ function: UInt32, at time: UInt64) {
-        if _slowPath(time > boundTicks) { advance(before: time) }
-        if _fastPath(isInside) { exits &+= 1 }
         let row = sink.row(of: function)
-        if beyond == 0, frames.count > 0, top.row == row {
+        if _fastPath(time < insideUntil && beyond == 0), frames.count > 0, top.row == row {
+            exits &+= 1
             pop(at: time, .returned)
+        } else {
+            exitSeldom(row, at: time)
+        }
+    }
+
+    @inline(never) private mutating func exitSeldom(_ row: UInt32, at time: UInt64) {
+        advance(before: time)
+        if isInside { exits &+= 1 }
+        if beyond == 0, frames.count > 0, top.row == row {
+            popSeldom(at: time, .returned)
         } else {
             mismatched(row, at: time)
         }
@@ -536,6 +547,7 @@ extension CallStack where Sink: ~Copyable {
         nextBound = bound
         boundTicks = bound < bounds.count ? bounds[bound] : .max
         isInside = bound % 2 == 1
+        insideUntil = isInside ? boundTicks : 0
         since = isInside ? bounds[bound - 1] : 0
     }
 

@@ -3,23 +3,37 @@
 // up.
 
 /// Sums of one function. Ticks, all of them; wrapping, so that a damaged file cannot stop the reader.
+///
+/// Stored is what the commonest call changes least of: it is a leaf of known length, and not within a call of its own function.
 struct FunctionSums: BitwiseCopyable {
     var calls: UInt64 = 0
-    /// Calls whose length is known.
-    var timed: UInt64 = 0
-    /// Time of outermost calls: a recursive function's time is counted once.
-    var total: UInt64 = 0
+    private var untimed: UInt64 = 0
     /// Time of all calls of known length.
-    var sum: UInt64 = 0
-    var selfTime: Int64 = 0
-    var minimum: UInt64 = .max
-    var maximum: UInt64 = 0
+    private(set) var sum: UInt64 = 0
+    /// What of `sum` is not in `total`.
+    private var inner: UInt64 = 0
+    /// What of `sum` is not in `selfTime`.
+    private var others: UInt64 = 0
+    private(set) var minimum: UInt64 = .max
+    private(set) var maximum: UInt64 = 0
     /// Row of the duration counts, 0 before the first.
     var durationRow: UInt32 = 0
     /// What makes calls of the function special: one look at them all.
     private(set) var kinds: UInt8 = 0
     /// Calls of suppressed functions were made from it: those that are not recorded are in its own time.
     var holdsSuppressed = false
+
+    /// Calls whose length is known.
+    var timed: UInt64 { calls &- untimed }
+    /// Time of outermost calls: a recursive function's time is counted once.
+    var total: UInt64 {
+        @inline(__always) get { sum &- inner }
+        @inline(__always) set { inner = sum &- newValue }
+    }
+    var selfTime: Int64 {
+        @inline(__always) get { Int64(truncatingIfNeeded: sum &- others) }
+        @inline(__always) set { others = sum &- UInt64(truncatingIfNeeded: newValue) }
+    }
 
     private func has(_ kind: UInt8) -> Bool { kinds & kind != 0 }
     private mutating func set(_ kind: UInt8, _ value: Bool) { kinds = value ? kinds | kind : kinds & ~kind }
@@ -33,26 +47,61 @@ struct FunctionSums: BitwiseCopyable {
         set { set(2, newValue) }
     }
 
-    /// A call of known length.
-    @inline(__always) mutating func time(_ duration: UInt64, isOutermost: Bool) {
-        timed &+= 1
-        total &+= isOutermost ? duration : 0
-        sum &+= duration
-        minimum = min(minimum, duration)
-        maximum = max(maximum, duration)
+    /// A call whose length is not known yet. Returns true if its function is special.
+    @inline(__always) mutating func open() -> Bool {
+        untimed &+= 1
+        return openLeaf()
     }
+
+    /// A call whose length is given next, but if that of this function is not known.
+    @inline(__always) mutating func openLeaf() -> Bool {
+        calls &+= 1
+        return kinds != 0
+    }
+
+    /// A call of known length after `open`, or one that was not opened here. Returns the row of the duration counts.
+    /// - Parameter own: the part of the duration that is the function's own, as far as this call alone says
+    @inline(__always) mutating func time(_ duration: UInt64, own: UInt64, isOutermost: Bool) -> UInt32 {
+        untimed &-= 1
+        if _slowPath(own != duration) { others &+= duration &- own }
+        return timeLeaf(duration, isOutermost: isOutermost)
+    }
+
+    /// The length of the call of `openLeaf`, all of which is the function's own. Returns the row of the duration counts.
+    @inline(__always) mutating func timeLeaf(_ duration: UInt64, isOutermost: Bool) -> UInt32 {
+        sum &+= duration
+        if _slowPath(!isOutermost) { inner &+= duration }
+        if _slowPath(duration < minimum) { minimum = duration }
+        if _slowPath(duration > maximum) { maximum = duration }
+        return durationRow
+    }
+
+    /// The call of `openLeaf` has no length.
+    mutating func leaveUntimed() { untimed &+= 1 }
 
     /// All but the row of the duration counts.
     mutating func add(_ other: FunctionSums) {
         calls &+= other.calls
-        timed &+= other.timed
-        total &+= other.total
+        untimed &+= other.untimed
         sum &+= other.sum
-        selfTime &+= other.selfTime
+        inner &+= other.inner
+        others &+= other.others
         minimum = min(minimum, other.minimum)
         maximum = max(maximum, other.maximum)
         isSuppressed = isSuppressed || other.isSuppressed
         holdsSuppressed = holdsSuppressed || other.holdsSuppressed
+    }
+
+    /// In nanoseconds, without the row of the duration counts.
+    func scaled(_ scale: TimeScale) -> FunctionSums {
+        var sums = self
+        sums.durationRow = 0
+        sums.sum = scale.nanoseconds(sum).count
+        sums.total = scale.nanoseconds(total).count
+        sums.selfTime = scale.signedNanoseconds(selfTime)
+        sums.minimum = minimum == .max ? .max : scale.nanoseconds(minimum).count
+        sums.maximum = scale.nanoseconds(maximum).count
+        return sums
     }
 }
 
@@ -86,16 +135,24 @@ package struct Accumulator: ~Copyable {
     /// - Parameter here: the part of the duration that counts in the part of the thread that is being read
     @inline(__always)
     private mutating func time(_ duration: UInt64, here: UInt64, _ row: UInt32, parent: UInt32, isOutermost: Bool) {
-        sums[Int(row)].time(duration, isOutermost: isOutermost)
-        sums[Int(row)].selfTime &+= Int64(truncatingIfNeeded: here)
-        sums[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: here) // row 0, nobody, is never shown
-        made[Int(parent)] &+= 1
-        var durationRow = sums[Int(row)].durationRow
-        if _slowPath(durationRow == 0) {
-            durationRow = durations.addRow()
-            sums[Int(row)].durationRow = durationRow
-        }
-        durations.record(duration, row: durationRow)
+        count(duration, of: row, in: sums[Int(row)].time(duration, own: here, isOutermost: isOutermost))
+        take(here, from: parent)
+    }
+
+    @inline(__always) private mutating func count(_ duration: UInt64, of row: UInt32, in durationRow: UInt32) {
+        durations.record(duration, row: _fastPath(durationRow != 0) ? durationRow : addDurations(of: row))
+    }
+
+    @inline(never) private mutating func addDurations(of row: UInt32) -> UInt32 {
+        let durationRow = durations.addRow()
+        sums[Int(row)].durationRow = durationRow
+        return durationRow
+    }
+
+    /// What a call takes of its caller's own time.
+    @inline(__always) private mutating func take(_ ticks: UInt64, from caller: UInt32) {
+        sums[Int(caller)].selfTime &-= Int64(truncatingIfNeeded: ticks) // row 0, nobody, is never shown
+        made[Int(caller)] &+= 1
     }
 
     /// A call of a special function.
@@ -163,7 +220,7 @@ extension Accumulator: CallSink {
     @inline(__always) package mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         guard isCall else { return }
         calls &+= 1
-        sums[Int(frame.row)].calls &+= 1
+        _ = sums[Int(frame.row)].open()
     }
 
     @inline(__always) package mutating func closed(
@@ -189,13 +246,14 @@ extension Accumulator: CallSink {
         parent: Frame, isOutermost: Bool
     ) {
         calls &+= 1
-        sums[Int(row)].calls &+= 1
-        if _slowPath(sums[Int(row)].kinds != 0) {
+        if _slowPath(sums[Int(row)].openLeaf()) {
             note(row, from: parent.row)
-            if sums[Int(row)].isEntryOnly { return }
+            if sums[Int(row)].isEntryOnly { return sums[Int(row)].leaveUntimed() }
         }
         coverage.add(start, end, depth: depth)
-        time(end &- start, here: end &- start, row, parent: parent.row, isOutermost: isOutermost)
+        let duration = end &- start
+        count(duration, of: row, in: sums[Int(row)].timeLeaf(duration, isOutermost: isOutermost))
+        take(duration, from: parent.row)
     }
 
     package mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {

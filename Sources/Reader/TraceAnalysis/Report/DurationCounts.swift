@@ -12,7 +12,7 @@ package struct DurationCounts: ~Copyable {
     static var blockCount: Int { 58 }
     static var blockBits: UInt64 { 7 }
 
-    /// Block index in `counters` for each row and power; 0 none.
+    /// Block index in `counters` for each row and power; 0 none. A row is known by where it begins here.
     private var blocks = PlainArray<UInt32>()
     private var counters = PlainArray<UInt32>()
 
@@ -23,7 +23,7 @@ package struct DurationCounts: ~Copyable {
 
     /// A new row, to record one function's durations in.
     package mutating func addRow() -> UInt32 {
-        let row = blocks.count / Self.blockCount
+        let row = blocks.count
         blocks.append(repeating: 0, count: Self.blockCount)
         return UInt32(row)
     }
@@ -33,26 +33,25 @@ package struct DurationCounts: ~Copyable {
         let shift = UInt64(64 &- 8 &- (duration | 0xff).leadingZeroBitCount) // 0 up to 255
         let sub = duration &>> shift // 0 ... 255, from 128 on when shift is not 0
         // Linear over 0 ... 255, then 128 counters for each shift.
-        let index = Int((shift &<< Self.blockBits) &+ sub)
-        let blockIndex = Int(row) &* Self.blockCount &+ (index &>> Int(Self.blockBits))
-        var block = blocks[blockIndex]
-        if _slowPath(block == 0) { block = addBlock(blockIndex) }
-        let counter = Int(block) &<< Int(Self.blockBits) | (index & 127)
+        let index = UInt64(row) &+ shift &+ sub &>> Self.blockBits
+        var block = blocks[Int(truncatingIfNeeded: index)]
+        if _slowPath(block == 0) { block = addBlock(Int(index)) }
+        let counter = Int(truncatingIfNeeded: UInt64(block) &<< Self.blockBits | sub & 127)
         let (sum, overflow) = counters[counter].addingReportingOverflow(count)
         counters[counter] = overflow ? .max : sum
     }
 
-    @inline(never) private mutating func addBlock(_ blockIndex: Int) -> UInt32 {
+    @inline(never) private mutating func addBlock(_ index: Int) -> UInt32 {
         let block = UInt32(counters.count &>> Int(Self.blockBits))
         counters.append(repeating: 0, count: 1 << Int(Self.blockBits))
-        blocks[blockIndex] = block
+        blocks[index] = block
         return block
     }
 
     /// Calls `body` with the lowest duration of each bucket that is not empty, and its count.
     package func forEach(row: UInt32, _ body: (UInt64, UInt32) -> Void) {
         for power in 0..<Self.blockCount {
-            let block = Int(blocks[Int(row) * Self.blockCount + power])
+            let block = Int(blocks[Int(row) + power])
             guard block != 0 else { continue }
             for sub in 0..<128 {
                 let count = counters[block << Int(Self.blockBits) | sub]

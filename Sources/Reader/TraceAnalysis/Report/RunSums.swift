@@ -67,7 +67,7 @@ struct RunSums: ~Copyable {
 
     /// - Parameter theirs: of one trace, in ticks
     mutating func add(_ theirs: FunctionSums, _ counts: borrowing DurationCounts, to number: Int, _ scale: TimeScale) {
-        sums[number].add(theirs.inNanoseconds(scale))
+        sums[number].add(theirs.scaled(scale))
         guard theirs.durationRow != 0 else { return }
         if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
         let to = sums[number].durationRow
@@ -96,18 +96,5 @@ struct RunSums: ~Copyable {
             summary.site = site
             return summary
         }
-    }
-}
-
-extension FunctionSums {
-    fileprivate func inNanoseconds(_ scale: TimeScale) -> FunctionSums {
-        var sums = self
-        sums.durationRow = 0
-        sums.total = scale.nanoseconds(total).count
-        sums.sum = scale.nanoseconds(sum).count
-        sums.selfTime = scale.signedNanoseconds(selfTime)
-        sums.minimum = minimum == .max ? .max : scale.nanoseconds(minimum).count
-        sums.maximum = scale.nanoseconds(maximum).count
-        return sums
     }
 }

@@ -69,9 +69,9 @@ private struct SiteSums: StreamSink, ~Copyable {
         return number
     }
 
-    /// A call of known length.
+    /// A call of known length, without what is its own of it.
     private mutating func time(_ duration: UInt64, _ number: Int, isOutermost: Bool) {
-        sums[number].time(duration, isOutermost: isOutermost)
+        _ = sums[number].time(duration, own: 0, isOutermost: isOutermost)
         if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
         durations.record(duration, row: sums[number].durationRow)
     }
@@ -91,7 +91,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         open[number] &+= 1
         guard isCall else { return }
         calls &+= 1
-        sums[number].calls &+= 1
+        _ = sums[number].open()
     }
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
@@ -122,7 +122,7 @@ private struct SiteSums: StreamSink, ~Copyable {
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         let number = number(row, nextLeafSite, at: start)
         calls &+= 1
-        sums[number].calls &+= 1
+        _ = sums[number].open()
         if sums[number].isEntryOnly { return }
         time(end &- start, number, isOutermost: open[number] == 0)
         takeSelf(end &- start, number, parent: parent)
