@@ -214,7 +214,7 @@ let package = Package(
         .target(name: "CUnwindingTests", path: "Tests/CUnwindingTests", linkerSettings: [.linkedLibrary("dw")]),
         .executableTarget(
             name: "unwind-program", dependencies: ["CTraceLayout", "Unwinding", "UnwindingTesting"], path: "Tests/unwind-program"),
-        .testTarget(name: "RecorderTests", dependencies: ["Recorder", "TraceFormat", "CTraceLayout"]),
+        .testTarget(name: "RecorderTests", dependencies: ["CRecorder", "Recorder", "TraceFormat", "CTraceLayout"]),
     ]
 )
 

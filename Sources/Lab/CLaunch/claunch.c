@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -487,6 +489,12 @@ int launch_end(const struct launch_child *child, int patience_ms, int *status, s
 }
 
 // MARK: - The machine
+
+int launch_is_in_memory(int file) {
+    struct statfs information;
+    if (fstatfs(file, &information)) return 0;
+    return information.f_type == TMPFS_MAGIC || information.f_type == RAMFS_MAGIC || information.f_type == HUGETLBFS_MAGIC;
+}
 
 uint64_t launch_calibration_ns(void) {
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);

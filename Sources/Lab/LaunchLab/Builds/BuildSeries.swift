@@ -37,7 +37,7 @@ package struct BuildSeries {
             // program that was just linked would seem better than one that came from disk.
             let program = ColdFiles([results[index].program])
             let drop = program.drop()
-            (results[index].keptOfProgram, results[index].knowsMemory) = (drop.kept, drop.unknown == 0)
+            (results[index].keptOfProgram, results[index].knowsMemory) = (drop.kept + drop.diskless, drop.unknown == 0)
             program.readAll()
             for _ in 0..<plan.warmUps { _ = try runner.launch(subjects[index], pilots[index].endPoint, .nothing, ColdFiles([])) }
         }

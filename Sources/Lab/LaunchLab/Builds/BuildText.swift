@@ -52,14 +52,11 @@ package struct BuildText {
         for build in [comparison.old, comparison.new] where build.keptOfProgram > 0 {
             lines += [
                 "",
-                "\(build.command.words[0]) is in use by another process, which keeps its pages in memory: its page faults are not those of a cold start",
+                "\(build.command.words[0]) stayed in memory: its page faults are not those of a cold start",
             ]
         }
-        if let drop = comparison.new.drop, drop.kept > 0 {
-            lines += [
-                "",
-                "from disk: \(readable(byteCount: drop.kept)) of \(readable(byteCount: drop.bytes)) stayed in memory, in use by other processes",
-            ]
+        if let drop = comparison.new.drop, let stayed = drop.stayed(" of \(readable(byteCount: drop.bytes))") {
+            lines += ["", "from disk: \(stayed)"]
         }
         return lines
     }

@@ -1,15 +1,28 @@
 // Cold starts without root: evicts exactly the files that the program maps and opens from the page cache, and checks that
-// they are gone. Pages that other processes have mapped stay, and are reported.
+// they are gone. What stays is reported: files that have no disk to be read from, and most often pages that other processes have mapped.
+import CLaunch
 import ELF
 import Glibc
+import Presentation
 
 package struct ColdFiles: Sendable {
     package struct Drop: Sendable {
         /// Number of regular files, and of those whose cached pages could not be counted.
         package var files = 0, unknown = 0
         package var bytes: UInt64 = 0
-        /// Still cached after the drop: in use by another process.
+        /// Still cached after the drop: in use by another process, or kept there by the kernel for a reason that it does not tell.
         package var kept: UInt64 = 0
+        /// In file systems that are memory: nothing is ever read from a disk there, and nothing dropped.
+        package var diskless: UInt64 = 0
+
+        /// What stayed, as in "1.2 MB stayed cached, …"; nil: nothing.
+        package func stayed(_ whole: String) -> String? {
+            let texts = [
+                kept > 0 ? "\(readable(byteCount: kept))\(whole) stayed cached, probably in use by other processes" : nil,
+                diskless > 0 ? "\(readable(byteCount: diskless))\(whole) have no disk (tmpfs)" : nil,
+            ]
+            return texts.contains { $0 != nil } ? texts.compactMap { $0 }.joined(separator: "; ") : nil
+        }
     }
     package struct Range: Equatable, Sendable {
         package var offset: UInt64, bytes: UInt64
@@ -27,7 +40,7 @@ package struct ColdFiles: Sendable {
     package init(_ paths: some Sequence<String>) {
         var seen: Set<String> = []
         self.paths = []
-        for path in paths where !path.hasPrefix("/proc/") && !path.hasPrefix("/sys/") && !path.hasPrefix("/dev/") {
+        for path in paths where !path.hasPrefix("/proc/") && !path.hasPrefix("/sys/") {
             var info = stat()
             guard let name = resolvedPath(path), stat(name, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_size > 0 else {
                 continue
@@ -44,6 +57,10 @@ package struct ColdFiles: Sendable {
                 posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)
                 result.files += 1
                 result.bytes += bytes
+                if launch_is_in_memory(file) != 0 {
+                    result.diskless += bytes
+                    return
+                }
                 if let cached = cachedPages(file, bytes) {
                     result.kept += min(UInt64(cached.count { $0 & 1 != 0 }) * pageBytes, bytes)
                 } else {

@@ -87,9 +87,9 @@ package struct LaunchText {
         var lines = ["", style.bold("Read from disk")]
         if let drop = result.drops.last {
             var text = "\(drop.files) files, \(readable(byteCount: drop.bytes)), dropped before each launch"
-            if drop.kept > 0 { text += "; \(readable(byteCount: drop.kept)) stayed cached, in use by other processes" }
+            if let stayed = drop.stayed("") { text += "; \(stayed)" }
             if drop.unknown > 0 {
-                text += "; \(drop.unknown) belong to other users, so the kernel does not report how much of them is cached"
+                text += "; of \(drop.unknown) the kernel does not report how much is cached"
             }
             lines.append(text)
         }

@@ -30,7 +30,7 @@ extension LibraryReport {
             }
         }
         if !duplicates.isEmpty {
-            lines += ["", style.bold("Defined twice: all code uses the first, even code linked with the second")]
+            lines += ["", style.bold("Defined twice: the loader binds to the first, also what was linked with the second")]
             for pair in duplicates {
                 let names = pair.symbols.prefix(3).map { demangled($0) }.joined(separator: ", ")
                 lines.append(

@@ -73,9 +73,11 @@ struct Samples: ParsableCommand {
         let kernel = files.lazy.compactMap { $0.metadata.kernel }.first
         if let kernel, kernel.asked.contains(.samples), let refusal = kernel.refusal { return "no samples in \(files[0].path): \(refusal)" }
         let isAsked = kernel?.asked.contains(.samples) == true
-        if isAsked, let thread = threads.thread {
-            return "no samples of thread \"\(thread)\" in \(files[0].path): it used too little CPU time"
-        }
+        let lost = files.reduce(UInt64(0)) { $0 &+ ($1.metadata.kernel?.lost ?? 0) }
+        let which = threads.thread.map { " of thread \"\($0)\"" } ?? "", isPart = files.contains { !$0.window.isWhole }
+        if isAsked, lost > 0 { return "no samples\(which) in \(files[0].path): the kernel lost \(counted(lost, "record"))" }
+        if isAsked, isPart { return "no samples\(which) in this part of \(files[0].path): too little CPU time was used in it" }
+        if isAsked, !which.isEmpty { return "no samples\(which) in \(files[0].path): it used too little CPU time" }
         return "no samples in \(files[0].path)"
             + (isAsked ? ": the program used too little CPU time" : ": record them with `tracer record --sample -- PROGRAM`")
     }
