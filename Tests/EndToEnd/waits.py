@@ -2,6 +2,7 @@
 of itself. Each also says how long it waited; the machine may have given it no CPU meanwhile, so that lengths are judged in one of a
 few runs, causes in each."""
 import os
+import struct
 import subprocess
 import sys
 
@@ -198,6 +199,169 @@ def the_loaders_lock_has_a_holder(test):
     expect(load["lock_holder"] == "slow.so" and 29_000_000 < load["lock_wait_ns"] <= load["total_ns"], f"{load}")
     wrong = [advice for advice in start["advice"] if "quick.so" in advice["text"] and advice["saving_ns"] > load["total_ns"] - load["lock_wait_ns"]]
     expect(not wrong, f"advice: {wrong}")
+
+
+LEAST = 5_000_000  # ns
+
+
+def longest(test, noted, functions, object=None):
+    """Returns for each noted (case, thread, nanoseconds, …) the longest wait of the thread in the case's functions. Raises LookupError
+    if a thread has fewer waits than cases: a busy machine lets it come late. `object`: index of what the program says it waited for."""
+    waits = [wait for wait in test.json("waits", test.trace())["waits"]
+             if wait["duration_ns"] >= LEAST and wait["kind"] not in ("processor", "join") and not wait["is_of_agent"]]
+    origin = monotonic_origin(test.trace())
+    for tid in {case[1] for case in noted}:
+        if sum(wait["tid"] == int(tid) for wait in waits) < sum(case[1] == tid for case in noted):
+            raise LookupError(f"{tid} hardly waited")
+    found = []
+    for case in noted:
+        of_case = [wait for wait in waits if wait["tid"] == int(case[1]) and any(name in (wait["function"] or "") for name in functions[case[0]])
+                   and wait["duration_ns"] <= int(case[2]) and (object is None or case[object] in ("(nil)", wait["object"]))]
+        expect(of_case, f"{case}: no wait in {functions[case[0]]}: {waits}")
+        wait = max(of_case, key=lambda wait: wait["duration_ns"])
+        waits.remove(wait)
+        if wait["holder"]:
+            wait["holder"]["since_ns"] += origin
+        found.append((case, wait))
+    return found
+
+
+def in_attempts(attempt):
+    for _ in range(ATTEMPTS):
+        try:
+            return attempt()
+        except LookupError as error:
+            last = error
+    raise Skipped(f"this machine is too busy: {last}")
+
+
+def monotonic_origin(path):
+    """CLOCK_MONOTONIC from which times of the trace count: docs/reference/format.md, `first`."""
+    with open(path, "rb") as file:
+        return struct.unpack_from("<Q", file.read(72), 64)[0]
+
+
+def what_is_done_once_is_held_by_who_does_it(test):
+    """Two threads wait for a third that initializes a variable of C++, or runs a function once."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    program = test.compile("once", "-O1", "-g", "-pthread", os.path.join(build.SUBJECTS, "part_once.cpp"), compiler="g++")
+    ends = {"guard": "__cxa_guard_release", "once": "pthread_once", "call_once": "pthread_once"}
+    functions = {"guard": ["__cxa_guard_acquire"], "once": ["pthread_once"], "call_once": ["pthread_once"]}
+
+    def attempt():
+        noted = [line.split() for line in test.record(program).splitlines()]
+        expect(len(noted) == 6, f"the program said {noted}")
+        faults = []
+        for case, wait in longest(test, noted, functions, object=3):
+            name, _, _, _, other, since = case
+            holder, waker = wait["holder"] or {}, wait["waker"] or {}
+            if wait["kind"] != "lock":
+                faults.append(f"{name} is called {wait['kind']}")
+            if holder.get("tid") != int(other) or holder["since_ns"] > int(since):
+                faults.append(f"{name}: held by {holder}, the program says {other} since {since}")
+            if (waker.get("tid"), waker.get("function")) != (int(other), ends[name]):
+                faults.append(f"{name}: woken by {waker}, the program says {other}")
+        expect(not faults, "\n".join(faults))
+
+    in_attempts(attempt)
+
+
+def waits_of_rust_are_told_by_its_functions(test):
+    """The kind, who runs what others wait for, and who woke them, where functions are recorded; without them nothing is invented."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    suite.need("rustc")
+    program = test.path("parked")
+    done = subprocess.run(["rustc", "--edition", "2021", "-O", "-g", os.path.join(build.SUBJECTS, "part_parked.rs"), "-o", program], cwd=test.made,
+                          capture_output=True, text=True)
+    expect(not done.returncode, f"does not build: {done.stderr[-1000:]}")
+    functions = {"mutex": ["lock_contended"], "read": ["read_contended"], "write": ["write_contended"], "once": ["Once>::call"], "cell": ["Once>::call"],
+                 "park": ["park"], "channel": ["park"], "condvar": ["Condvar>::wait"]}
+    functions = {name: [*names, *(old.replace(">", "") for old in names)] for name, names in functions.items()}
+
+    def attempt():
+        noted = [line.split() for line in test.record(program, "--functions", "*").splitlines()]
+        expect([case[0] for case in noted] == list(functions), f"the program said {noted}")
+        faults = []
+        for (name, _, _, other), wait in longest(test, noted, functions):
+            holder, waker = (wait["holder"] or {}).get("tid"), (wait["waker"] or {}).get("tid")
+            kind = "condition" if name in ("park", "channel", "condvar") else "lock"
+            if wait["kind"] != kind:
+                faults.append(f"{name} is called {wait['kind']}")
+            if holder != (int(other) if name in ("once", "cell") else None):
+                faults.append(f"{name}: held by {wait['holder']}, the program says {other}")
+            # A parked thread's word is known to who looks at it alone.
+            if waker != int(other) and not (name in ("park", "channel") and wait["object"] is None and waker is None):
+                faults.append(f"{name}: woken by {wait['waker']}, the program says {other}")
+        expect(not faults, "\n".join(faults))
+
+    in_attempts(attempt)
+    test.record(program)
+    invented = [wait for wait in test.json("waits", test.trace())["waits"] if wait["holder"] or wait["waker"] and wait["kind"] != "join"]
+    expect(not invented, f"without its functions: {invented[:2]}")
+
+
+def futexes_are_told_by_the_library_that_makes_them(test, name, package, compiler, functions, kinds):
+    """A library's lock or condition waits by a system call of its own: told as what the program called, and woken on the same word."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    suite.need("pkg-config")
+    words = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
+    if words.returncode:
+        raise Skipped(f"{package} is not installed")
+    program = test.compile(name, "-O1", "-g", "-fPIC", os.path.join(build.SUBJECTS, f"part_waits_{name}"), *words.stdout.split(), compiler=compiler)
+
+    def attempt():
+        noted = [line.split() for line in test.record(program).splitlines()]
+        expect([case[0] for case in noted] == list(functions), f"the program said {noted}")
+        faults = []
+        for (case, _, _, object, other), wait in longest(test, noted, functions):
+            holder, waker = (wait["holder"] or {}).get("tid"), (wait["waker"] or {}).get("tid")
+            if wait["kind"] != kinds.get(case, "condition"):
+                faults.append(f"{case} is called {wait['kind']}")
+            if object not in ("(nil)", wait["object"]):
+                faults.append(f"{case}: waited for {wait['object']}, the program says {object}")
+            if waker != int(other) or holder != (int(other) if case == "once" else None):
+                faults.append(f"{case}: held by {wait['holder']}, woken by {wait['waker']}, the program says {other}")
+        expect(not faults, "\n".join(faults))
+
+    in_attempts(attempt)
+
+
+def glib_waits_in_its_own_functions(test):
+    futexes_are_told_by_the_library_that_makes_them(
+        test, "glib.c", "glib-2.0", "gcc",
+        {"mutex": ["g_mutex_lock"], "condition": ["g_cond_wait"], "queue": ["g_async_queue_pop"], "once": ["g_once_init_enter"]},
+        {"mutex": "lock", "once": "lock"})
+
+
+def qt_waits_in_its_own_functions(test):
+    futexes_are_told_by_the_library_that_makes_them(
+        test, "qt.cpp", "Qt6Core", "g++",
+        {"mutex": ["lockInternal", "QMutex::lock"], "condition": ["pthread_cond_wait"], "semaphore": ["QSemaphore::acquire"]}, {"mutex": "lock"})
+
+
+def pages_that_are_being_read_are_waits_for_the_disk(test):
+    """A page that a thread touches while it is being read is no major fault: a wait for the disk as far as somebody has looked."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    program, found = test.subject("read_ahead"), 0
+    for option in ("--minor-faults", "--states"):
+        path = os.path.realpath(test.path("read")) if option == "--minor-faults" else None
+        lines = test.record(program, option).splitlines()
+        waits, origin = test.json("waits", test.trace())["waits"], monotonic_origin(test.trace())
+        for length, begin in (map(int, line.split()) for line in lines):
+            within = [wait for wait in waits if wait["kind"] != "processor" and begin <= origin + wait["start_ns"] <= begin + length]
+            long = [wait for wait in within if wait["duration_ns"] >= 10_000_000]
+            wrong = [wait for wait in within if (wait["kind"], wait["object"]) not in (("disk", path), ("disk", None), ("other", None))]
+            expect(not wrong, f"{option}: a page that was touched: {wrong}")
+            right = [wait for wait in long if (wait["kind"], wait["object"]) == ("disk", path)]
+            expect(len(right) >= len([wait for wait in long if wait["kind"] == "disk"]), f"{option}: {long}, the program touched {path}")
+            found += len(right)
+    if not found:
+        raise Skipped("the disk is too fast, or nobody has looked in time")
+    return f"{found} waits"
 
 
 def being_preempted_is_no_wait(test):

@@ -8,7 +8,7 @@ import struct
 TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap"]
 HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIIIII12xQ")
 FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5sB2x")
-SIGNED, RELOCATED_END, LEAF, BOUNDED, WAITS = 1, 2, 4, 16, 32
+SIGNED, RELOCATED_END, LEAF, BOUNDED, WAITS, OBJECT = 1, 2, 4, 16, 32, 64
 
 
 def reasons():

@@ -478,6 +478,20 @@ class TestLengths:
         leaves = {"straight", "looped", "acquired", "counted", "locked", "paused", "slept"}
         assert {name for name in leaves | {"of_two", "called", "by_pointer"} if flags[name] & planfile.LEAF} == leaves
 
+    def test_functions_of_rust_that_have_an_object(self):
+        """In both manglings, and with LLVM's suffix; but no closure of theirs, no other type's, none outside of the libraries."""
+        those = ["_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync5mutex5futexNtB2_5Mutex14lock_contended",
+                 "_RNvMs0_NtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync4once5futexNtB5_4Once4call", "_ZN3std3sys4sync5mutex5futex5Mutex4wake17h0123456789abcdefE",
+                 "_ZN11parking_lot9raw_mutex8RawMutex9lock_slow17h0123456789abcdefE", "_RNvNtNtNtNtCsjrHSEGnQ3l9_3std3sys3pal4unix5futex10futex_wake.llvm.12"]
+        others = ["_RNCNvMs0_NtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync4once5futexNtB5_4Once4call0B7_", "_ZN4mine5Mutex4wake17h0123456789abcdefE",
+                  "_ZN3std4sync4once4Once9call_once17h0123456789abcdefE", "_ZN3std3sys5Mutex4wakeEv", "main_5Mutex4wake"]
+        library = os.path.join(new_folder(), "names.so")
+        source = "".join(f'void f{n}(void) __asm__("{name}"); void f{n}(void) {{ __asm__ volatile("nop;nop;nop;nop;nop;nop"); }}\n'
+                         for n, name in enumerate(those + others))
+        subprocess.run(["gcc", "-O1", "-fPIC", "-shared", "-x", "c", "-", "-o", library], input=source, text=True, check=True, timeout=LIMIT)
+        flags = {each.name: each.flags for each in plan(library)[1]}
+        assert {name for name in flags if flags[name] & planfile.OBJECT} == set(those), set(those + others) - set(flags)
+
 
 @x86
 class Origins(unittest.TestCase):

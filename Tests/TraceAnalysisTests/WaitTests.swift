@@ -275,6 +275,124 @@ extension Wait {
         #expect(try kind(in: "pthread_once") == .lock)
     }
 
+    /// The call around it that waits is the one that is shown, with the word; who called futex on the same word woke it.
+    @Test(arguments: [1, 3]) func aFutexCallIsExplainedByTheCallAroundIt(workers: Int) throws {
+        let found = try search(
+            machine(
+                ["syscall", "g_cond_wait", "inner"],
+                main: [
+                    .enter(21, 900), .enter(22, 950), .enter(20, 1000, object: mutex), .exit(20, 5300), .exit(22, 5310), .exit(21, 5400),
+                ], other: [.call(20, 5000, 5100, object: mutex + 64)], off: [(1100, 5200)]
+            ) { builder, _, _ in builder.steps(builder.thread("third"), [.call(20, 2000, 2100, object: mutex)]) }, workers: workers)
+        let wait = try #require(found.waits.first)
+        #expect(found.name(wait.call.row) == "g_cond_wait" && wait.kind == .condition && wait.object == "0x559c0010")
+        #expect(wait.waker.map { found.threads[$0.thread].tid } == 4713 && wait.holder == nil)
+    }
+
+    /// Swift's has its lock behind its flag. A word elsewhere is what the code that is run once waits for.
+    @Test(arguments: [UInt64(8), 0x1000]) func aFutexCallIsOfWhatRunsSomethingOnceOnlyWithinItsObject(offset: UInt64) throws {
+        let builder = machine(
+            ["syscall", "swift_once"],
+            main: [
+                .enter(21, 900, object: mutex), .enter(20, 1000, object: mutex + offset), .exit(20, 5300), .exit(21, 5400),
+            ], other: [.call(21, 500, 5100, object: mutex)], off: [(1100, 5200)])
+        let found = try search(builder), wait = try #require(found.waits.first)
+        #expect(found.name(wait.call.row) == (offset == 8 ? "swift_once" : "syscall") && wait.kind == .lock)
+        #expect(wait.holder?.since == (offset == 8 ? start + 500 : nil))
+    }
+
+    /// Thread 4712 has got the guard and initializes; its release makes a futex call on the same word.
+    @Test func whoInitializesAVariableHoldsItsGuard() throws {
+        let names = ["syscall", "__cxa_guard_acquire", "__cxa_guard_release"]
+        func found(third: [Step] = []) throws -> WaitSearch {
+            try search(
+                machine(
+                    names,
+                    main: [.enter(21, 900, object: mutex), .enter(20, 1000, object: mutex), .exit(20, 5300), .exit(21, 5400)],
+                    other: [
+                        .call(21, 500, 600, object: mutex), .call(2, 610, 4900),
+                        .call(22, 5000, 5200, [.call(20, 5050, 5100, object: mutex)], object: mutex),
+                    ], off: [(1100, 5250)]
+                ) { builder, _, _ in builder.steps(builder.thread("third"), third) })
+        }
+        // A third that waits too has released nothing.
+        for third in [[], [Step.call(21, 1000, 6000, [.call(20, 1010, 5900, object: mutex)], object: mutex)]] {
+            let found = try found(third: third), wait = try #require(found.waits.first)
+            #expect(found.name(wait.call.row) == "__cxa_guard_acquire" && wait.kind == .lock && wait.object == "0x559c0010")
+            #expect(wait.holder.map { found.threads[$0.thread].tid } == 4712 && wait.holder?.since == start + 600)
+            #expect(wait.holder.map { found.name($0.inside.row) } == "parse")
+            #expect(wait.waker.map { found.name($0.act.row) } == "__cxa_guard_release" && wait.waker?.late == 250)
+        }
+    }
+
+    /// Threads 4711 and perhaps 4713 wait for what 4712 runs.
+    @Test func whoRunsSomethingOnceHoldsIt() throws {
+        func found(third: Bool = false, thirdWaits: Bool = false, isSplit: Bool = false) throws -> (Wait, tid: UInt32?, Int) {
+            let split: [Step] = isSplit ? [.split] : []
+            let builder = machine(
+                ["pthread_once"], main: [.enter(20, 1000, object: mutex), .exit(20, 5300), .call(20, 5400, 5410, object: mutex)],
+                other: [.enter(20, 500, object: mutex), .call(2, 600, 4900)] + split + [.exit(20, 5100)], off: [(1100, 5200)]
+            ) { builder, _, _ in
+                guard third else { return }
+                builder.steps(builder.thread("third"), [.call(20, 900, 5250, object: mutex)])
+                if thirdWaits { builder.off([(910, 5240)], 4713) }
+            }
+            let search = try search(builder, workers: isSplit ? 2 : 1)
+            let wait = try #require(search.waits.first { search.threads[$0.thread].tid == 4711 })
+            #expect(wait.waker?.thread == wait.holder?.thread)
+            return (wait, wait.holder.map { search.threads[$0.thread].tid }, search.waits.count)
+        }
+        let alone = try found()
+        #expect(alone.tid == 4712 && alone.0.kind == .lock && alone.0.holder?.since == start + 500 && alone.0.waker?.late == 100)
+        #expect(try found(third: true, thirdWaits: true).tid == 4712)
+        #expect(try found(isSplit: true).tid == 4712)
+        // Nobody knows which of the two runs it.
+        #expect(try found(third: true).tid == nil)
+    }
+
+    /// Rust's park has no argument: the word is what the kernel had, and unpark wakes by that.
+    @Test func whoWakesTheWordOfAParkedThreadIsItsWaker() throws {
+        func waker(of word: UInt64) throws -> String? {
+            let builder = machine(
+                [
+                    "_ZN3std6thread4park17h0123456789abcdefE",
+                    "_RNvNtNtNtNtCsjrHSEGnQ3l9_3std3sys3pal4unix5futex10futex_wake",
+                ], main: [.enter(20, 1000), .exit(20, 15_100_000)], other: [.call(21, 14_000_000, 14_100_000, object: mutex)],
+                off: [(1100, 15_000_000)]
+            ) { builder, _, _ in
+                builder.foundWaiting(4711, at: start + 10_000_000, systemCall: 202, (word, 0), kernelFunction: "futex_do_wait")
+            }
+            let found = try search(builder), wait = try #require(found.waits.first)
+            #expect(
+                wait.kind == .condition && wait.holder == nil && wait.systemCall == nil && wait.object == "0x" + String(word, radix: 16))
+            return wait.waker.map { found.threads[$0.thread].name }
+        }
+        #expect(try waker(of: mutex) == "settings")
+        #expect(try waker(of: mutex + 64) == nil)
+    }
+
+    /// Others had begun to read the page: a minor fault, and so of no use but for a thread that was found waiting for a page.
+    @Test(arguments: [true, false]) func aPageThatOthersReadHasItsFileFromAMinorFault(isFound: Bool) throws {
+        let builder = machine(main: [.call(2, 1000, 16_000_000)], off: [(2000, 15_000_000)]) { builder, _, _ in
+            if isFound {
+                builder.foundWaiting(4711, at: start + 10_000_000, systemCall: -1, (0, 0), kernelFunction: "folio_wait_bit_common")
+            }
+            builder.pageFault(4711, at: start + 15_000_005, kind: TRACE_FAULT_MINOR, "/usr/lib/b.so")
+            builder.pageFault(4711, at: start + 15_000_015, kind: TRACE_FAULT_MINOR, "/usr/lib/c.so")
+        }
+        let wait = try #require(try search(builder).waits.first)
+        #expect(wait.kind == (isFound ? .disk : .other) && wait.object == (isFound ? "/usr/lib/b.so" : nil) && wait.systemCall == nil)
+    }
+
+    /// Its page fault is no wait for another thread's run.
+    @Test func whoRunsSomethingOnceMayWaitForAPage() throws {
+        let builder = machine(["pthread_once"], main: [.call(20, 1000, 6000, object: mutex)], off: [(2000, 5000)]) { builder, _, _ in
+            builder.pageFault(4711, at: start + 5005, "/usr/lib/libdemo.so.1")
+        }
+        let wait = try #require(try search(builder).waits.first)
+        #expect(wait.kind == .disk && wait.object == "/usr/lib/libdemo.so.1" && wait.holder == nil)
+    }
+
     @Test func aSystemCallByNumberIsAFutexOnlyWhereItHasAWord() throws {
         let builder = machine(["syscall"], main: [.enter(20, 1000), .exit(20, 5300)], off: [(1100, 5200)])
         let wait = try #require(try search(builder).waits.first)

@@ -77,7 +77,12 @@ enum CallObjects {
                 _ZNSt18condition_variable10notify_allEv|
                 """),
         Group(home: .ring, argument: 1, isInt: true, names: "io_uring_enter|io_uring_enter2|"),
-        Group(home: .any, argument: 1, isInt: false, names: "swift_once|__cxa_guard_acquire|"),
+        Group(
+            home: .any, argument: 1, isInt: false,
+            names: """
+                swift_once|__cxa_guard_acquire|__cxa_guard_release|__cxa_guard_abort|\
+                g_once_init_enter|g_once_init_leave|g_once_init_enter_pointer|g_once_init_leave_pointer|
+                """),
     ]
 
     /// Open addressing, by the names' hashes: the group, and where in its names it begins, from 1 on; 0: none.
@@ -137,6 +142,7 @@ enum CallObjects {
         case .any: true
         }
     }
+    static var ofFirstArgument: UInt32 { 1 &<< UInt32(TRACE_FUNCTION_ARGUMENT_SHIFT) }
     /// The flags of a function whose returns nobody sees.
     static func withoutOpening(_ flags: UInt32) -> UInt32 {
         argument(flags) == 0 ? 0 : flags & (1 &<< UInt32(TRACE_FUNCTION_OPENS_SHIFT) &- 1)

@@ -38,6 +38,7 @@ struct PlanBuilder {
         function.names = UInt32(names.count)
         function.name_count = UInt8(clamping: texts.count)
         for text in texts.prefix(255) {
+            if RustWaits.isOne(text) { function.flags |= UInt8(PLAN_FUNCTION_OBJECT) }
             keys.append(text.withMemoryRebound(to: UInt8.self) { $0.baseAddress.map { PlanContent.nameKey($0, text.count) } ?? 0 })
             names += text
             names.append(0)

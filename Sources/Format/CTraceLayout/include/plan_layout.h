@@ -13,7 +13,7 @@
 
 #define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
 #define PLAN_VERSION 2
-#define PLAN_RULES 16 /* one more whenever the same module would get another plan */
+#define PLAN_RULES 17 /* one more whenever the same module would get another plan */
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
@@ -79,6 +79,7 @@ enum {
     PLAN_FUNCTION_RESOLVER = 8, // the loader calls it while modules are relocated, at the start before the agent is there
     PLAN_FUNCTION_BOUNDED = 16, // no call of it runs an instruction twice, nor code that is not known: no call is long
     PLAN_FUNCTION_WAITS = 32, // it makes system calls, pauses or locks, or leads to what does, by direct calls
+    PLAN_FUNCTION_OBJECT = 64, // its first argument is what its callers wait for, or wake others for: RustWaits.swift
 };
 
 // A name's key, a uint32_t: enough for the agent to see that the name is not one that it treats specially.

@@ -18,14 +18,17 @@ struct LockHistory: Sendable {
     private let releases: [ThreadCall]
 
     /// - Parameters:
-    ///   - acts: on one object; of calls that wait or signal those that did not wait
+    ///   - acts: on one object; of calls that wait or signal, or run something once, those that did not wait
     ///   - functions: by row
     ///   - suspended: by thread, when it waited for a condition, in order
     init(_ acts: [ThreadCall], _ functions: [WaitingFunction?], suspended: [UInt32: [Range<UInt64>]]) {
         func act(_ act: ThreadCall) -> WaitingFunction.Act? { functions[Int(act.call.row)]?.act }
         let sorted = acts.sorted { ($0.call.enter, $0.end) < ($1.call.enter, $1.end) }
-        releases = sorted.filter { [.releases, .signals, .waitsOrSignals].contains(act($0)) }
-        var holds: [Hold] = []
+        // What has a function that releases it has futex calls within that.
+        let isReleased = sorted.contains { act($0) == .releases }
+        releases = sorted.filter { [.releases, .signals].contains(act($0)) || !isReleased && act($0) == .waitsOrSignals }
+        var holds = sorted.filter { act($0) == .runs }.map { Hold(act: $0, from: $0.call.enter, until: $0.end) }
+        let isRun = !holds.isEmpty
         for own in Dictionary(grouping: sorted, by: { $0.thread }).values {
             var taken: ThreadCall?, depth = 0
             for (index, one) in own.enumerated() where one.isOver {
@@ -45,7 +48,7 @@ struct LockHistory: Sendable {
         }
         holds.sort { $0.from < $1.from }
         // One thread at a time can have an exclusive object: a hold ends at the latest when the next begins.
-        if !sorted.contains(where: { functions[Int($0.call.row)]?.isShared == true }) {
+        if !isRun, !sorted.contains(where: { functions[Int($0.call.row)]?.isShared == true }) {
             for index in holds.indices.dropLast() { holds[index].until = min(holds[index].until, holds[index + 1].from) }
         }
         self.holds = holds.flatMap { hold in Self.parts(hold, without: suspended[hold.act.thread] ?? []) }.sorted { $0.from < $1.from }
@@ -86,6 +89,18 @@ struct LockHistory: Sendable {
             index += 1
         }
         return nil
+    }
+
+    /// Who ran what `thread` waited for from `begin` on; nil: unknown, as when several may have.
+    func runner(while thread: UInt32, waitsFrom begin: UInt64) -> Hold? {
+        var index = bisect(holds.count) { holds[$0].from <= begin }, found: Hold?
+        while index > 0, latestEnd[index - 1] > begin {
+            index -= 1
+            if holds[index].until <= begin || holds[index].act.thread == thread { continue }
+            if found != nil { return nil }
+            found = holds[index]
+        }
+        return found
     }
 
     /// How often it was taken by others in that time.

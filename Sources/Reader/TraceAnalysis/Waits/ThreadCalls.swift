@@ -25,6 +25,11 @@ struct ThreadCalls: StreamSink, ~Copyable {
     private var site: UInt64 = 0
     private var object: UInt64?
     private(set) var found: [ThreadCall] = []
+    /// A call may end in another chunk than the one that has its argument, which another worker may read. Calls with an argument that are
+    /// open in the chunk being read, outermost first; those that were at the end of one; and calls that ended without it.
+    private var open: [(key: CallKey, object: UInt64)] = []
+    private var carried: [CallKey: UInt64] = [:]
+    private var unresolved: [ThreadCall] = []
     private(set) var isTooMany = false
     private(set) var calls: UInt64 = 0
     var migratedCalls = Migrations()
@@ -44,19 +49,46 @@ struct ThreadCalls: StreamSink, ~Copyable {
         where isChosen: @escaping @Sendable (OpenCall) -> Bool
     ) -> [ThreadCall]? {
         StreamWorker.read(trace, table, workers: workers, progress: progress) { ThreadCalls(table, isWanted, isChosen) }.withSink { sink in
-            sink.isTooMany ? nil : sink.found
+            sink.resolve()
+            return sink.isTooMany ? nil : sink.found
         }
     }
 
+    /// Completes calls whose argument stands in another chunk.
+    private mutating func resolve() {
+        leave()
+        let calls = unresolved
+        unresolved = []
+        for var one in calls {
+            one.call.argument = carried[CallKey(thread: one.thread, row: one.call.row, enter: one.call.enter)] ?? noArgument
+            keep(one)
+        }
+    }
+
+    private mutating func leave() {
+        for (key, object) in open { carried[key] = object }
+        open = []
+    }
+
     @inline(never) private mutating func note(_ call: OpenCall, isOver: Bool) {
-        guard !isTooMany, isChosen(call) else { return }
-        found.append(ThreadCall(thread: thread, call: call, isOver: isOver))
+        keep(ThreadCall(thread: thread, call: call, isOver: isOver))
+    }
+
+    private mutating func keep(_ call: ThreadCall) {
+        guard !isTooMany, isChosen(call.call) else { return }
+        found.append(call)
+        limit()
+    }
+
+    /// Notes a call whose argument may stand in another chunk.
+    @inline(never) private mutating func noteLater(_ call: OpenCall, isOver: Bool) {
+        unresolved.append(ThreadCall(thread: thread, call: call, isOver: isOver))
         limit()
     }
 
     private mutating func limit() {
-        isTooMany = isTooMany || found.count > Self.most
-        if isTooMany { found = [] }
+        isTooMany = isTooMany || found.count + unresolved.count > Self.most
+        if isTooMany { (found, unresolved) = ([], []) }
     }
 
     @inline(__always) private func isWanted(_ row: UInt32) -> Bool { Int(row) < isWanted.count && isWanted[Int(row)] }
@@ -66,10 +98,25 @@ struct ThreadCalls: StreamSink, ~Copyable {
     mutating func leafObject(_ bits: UInt64?) { object = bits }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if isCall { calls &+= 1 }
+        frame.tag = isCall ? 0 : 1 // it may have begun in another chunk
+        if let object = frame.object, isWanted(frame.row) {
+            open.append((CallKey(thread: thread, row: frame.row, enter: frame.enter), object))
+        }
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        guard isWanted(frame.row), ending != .elsewhere else { return }
-        note(OpenCall(frame, below: parent, until: time, depth: depth), isOver: ending == .returned)
+        guard isWanted(frame.row) else { return }
+        // Frames that end by unwinding, too, end from the innermost one on.
+        while let last = open.last, last.key.enter > frame.enter || last.key == CallKey(thread: thread, row: frame.row, enter: frame.enter)
+        {
+            open.removeLast()
+        }
+        guard ending != .elsewhere else { return }
+        let call = OpenCall(frame, below: parent, until: time, depth: depth)
+        if frame.object == nil, frame.tag == 1 {
+            noteLater(call, isOver: ending == .returned)
+        } else {
+            note(call, isOver: ending == .returned)
+        }
     }
     @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         calls &+= 1
@@ -81,11 +128,17 @@ struct ThreadCalls: StreamSink, ~Copyable {
         migratedCalls.insert(row, enter: start, end: end)
     }
 
-    mutating func begin(thread: UInt32) { self.thread = thread }
+    mutating func begin(thread: UInt32) {
+        leave()
+        self.thread = thread
+    }
     mutating func add(_ other: borrowing ThreadCalls) {
         calls &+= other.calls
         isTooMany = isTooMany || other.isTooMany
         found += other.found
+        unresolved += other.unresolved
+        carried.merge(other.carried) { first, _ in first }
+        for (key, object) in other.open { carried[key] = object }
         limit()
         addMigratedCalls(of: other)
     }

@@ -67,6 +67,9 @@ package struct Wait: Sendable {
     package var kind: WaitKind
     /// The call that it waited in.
     package var call: OpenCall
+    /// In place of `call`, which does not say it: the call that says on which word of memory; or `call` with the word that the kernel
+    /// had.
+    var futex: OpenCall?
     /// Text for what it waited for; nil unknown.
     package var object: String?
     /// True if `object` is what the descriptor is open on, not its number.
@@ -84,6 +87,9 @@ package struct Wait: Sendable {
 }
 
 extension Wait {
+    /// The call that says for which object it waited.
+    var act: OpenCall { futex ?? call }
+
     package init(thread: Int, begin: UInt64, end: UInt64, duration: UInt64, kind: WaitKind, call: OpenCall) {
         self.init(thread: thread, begin: begin, end: end, duration: duration, count: 1, kind: kind, call: call)
     }

@@ -5,16 +5,21 @@ struct WaitEvidence: Equatable {
     /// nil: none that is known.
     var systemCall: String?
     var object: String?
+    /// The word of a futex(2).
+    var word: UInt64?
+    /// It waited for a page that it touched.
+    var isOfPage = false
 
     init(_ found: KernelRecords.FoundWait, architecture: UInt32) {
         object = found.object.isEmpty ? nil : found.object
         guard let number = found.systemCall else {
-            // A page that it touched.
-            kind = Self.isOfPages(found.kernelFunction) ? .disk : .other
+            isOfPage = Self.isOfPages(found.kernelFunction)
+            kind = isOfPage ? .disk : .other
             return
         }
         systemCall = SystemCall.name(number, architecture: architecture)
         kind = systemCall.map { Self.kind($0, found) } ?? .other
+        if systemCall == "futex" || systemCall == "futex_wait" { word = found.arguments[0] }
     }
 
     private static func kind(_ name: String, _ found: KernelRecords.FoundWait) -> WaitKind {

@@ -47,6 +47,8 @@ package struct WaitSearch: Sendable {
 
     /// A call that takes less can do so without having waited.
     static let leastCall = Nanoseconds(10_000)
+    /// Bytes of the largest object of a function that runs something once: Swift's (lib/Threading/Linux.h).
+    private static let mostOfOnce: UInt64 = 16
     /// From where a page has come to the moment that the kernel says so: 5 us are usual.
     static let longestArrival = Nanoseconds(100_000)
     /// A thread is looked at when it has been off-CPU for long, so that what it was found in is not another wait.
@@ -187,11 +189,13 @@ package struct WaitSearch: Sendable {
         var open = OpenCalls.at(moments, in: trace, table, workers: workers, progress: progress)
         unknownFunctions = open.unknownFunctions
         lookOutwards(&open.calls, at: moments, workers, progress)
+        let futexes = lookAroundFutexes(&open.calls, at: moments, workers, progress)
         for (index, thread) in threads.enumerated() {
             let first = waits.count, calls = thread.thread.flatMap { open.calls[$0] } ?? []
+            let futexes = thread.thread.flatMap { futexes[$0] } ?? [:]
             parts.append([])
             for (number, part) in stretches[index].enumerated() {
-                add(part, number < calls.count ? calls[number] : OpenCall(), of: index, records, first: first)
+                add(part, number < calls.count ? calls[number] : OpenCall(), futexes[number], of: index, records, first: first)
             }
             waitsOfThread.append(first..<waits.count)
         }
@@ -203,25 +207,64 @@ package struct WaitSearch: Sendable {
         _ calls: inout [UInt32: [OpenCall]], at moments: [UInt32: [UInt64]], _ workers: Int, _ progress: ReadingProgress?
     ) {
         let parts = libraryParts
+        for (thread, index, call) in self.calls(around: calls, at: moments, where: { $0.isSaidByCaller(parts) }, workers, progress)
+        where function(of: call)?.kind != nil {
+            calls[thread]![index] = call
+        }
+    }
+
+    /// Replaces a futex call by the innermost call around it that waits, if that waits by futex calls: `syscall` by `g_cond_wait`. What
+    /// is run once may wait for words of its own: then the word must be within the object.
+    /// - Returns: by thread and index, the futex calls that say what their replacements do not: on which word
+    private func lookAroundFutexes(
+        _ calls: inout [UInt32: [OpenCall]], at moments: [UInt32: [UInt64]], _ workers: Int, _ progress: ReadingProgress?
+    ) -> [UInt32: [Int: OpenCall]] {
+        let functions = functions
+        let around = self.calls(
+            around: calls, at: moments,
+            where: { call in
+                guard Int(call.row) < functions.count, let function = functions[Int(call.row)] else { return false }
+                return function.isFutexCall && call.argument != noArgument
+            },
+            passingOver: { call in
+                guard Int(call.row) < functions.count, let function = functions[Int(call.row)] else { return true }
+                return function.kind == nil || function.isFutexCall
+            }, workers, progress)
+        var futexes: [UInt32: [Int: OpenCall]] = [:]
+        for (thread, index, call) in around {
+            guard let function = function(of: call), function.waitsByFutexCall else { continue }
+            let futex = calls[thread]![index]
+            if function.act == .runs, call.argument == noArgument || futex.argument &- call.argument >= Self.mostOfOnce { continue }
+            calls[thread]![index] = call
+            if function.act == nil || call.argument == noArgument { futexes[thread, default: [:]][index] = futex }
+        }
+        return futexes
+    }
+
+    /// Finds the calls around those of which `isAsked` is true, not counting those to be passed over: for each its thread and index.
+    private func calls(
+        around calls: [UInt32: [OpenCall]], at moments: [UInt32: [UInt64]], where isAsked: @escaping @Sendable (OpenCall) -> Bool,
+        passingOver isPassedOver: (@Sendable (OpenCall) -> Bool)? = nil, _ workers: Int, _ progress: ReadingProgress?
+    ) -> [(thread: UInt32, index: Int, call: OpenCall)] {
         let asked = calls.compactMapValues { all -> [Int]? in
-            let indices = all.indices.filter { all[$0].isSaidByCaller(parts) }
+            let indices = all.indices.filter { isAsked(all[$0]) }
             return indices.isEmpty ? nil : indices
         }
-        if asked.isEmpty { return }
+        if asked.isEmpty { return [] }
         let around = OpenCalls.at(
             asked.reduce(into: [:]) { result, one in result[one.key] = one.value.map { moments[one.key]![$0] } }, in: trace, table,
-            passingOver: { $0.isSaidByCaller(parts) }, workers: workers, progress: progress)
-        for (thread, indices) in asked {
-            guard let found = around.calls[thread] else { continue }
-            for (index, call) in zip(indices, found) where function(of: call)?.kind != nil { calls[thread]![index] = call }
+            passingOver: isPassedOver ?? isAsked, workers: workers, progress: progress)
+        return asked.flatMap { thread, indices in
+            zip(indices, around.calls[thread] ?? []).map { (thread, $0, $1) }
         }
     }
 
     private mutating func add(
-        _ part: ThreadStates.Stretch, _ call: OpenCall, of thread: Int, _ records: KernelRecords, first: Int
+        _ part: ThreadStates.Stretch, _ call: OpenCall, _ futex: OpenCall?, of thread: Int, _ records: KernelRecords, first: Int
     ) {
         let length = part.end - part.begin
-        var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: length, count: 1, kind: .processor, call: call)
+        var wait = Wait(
+            thread: thread, begin: part.begin, end: part.end, duration: length, count: 1, kind: .processor, call: call, futex: futex)
         let page = part.state == .waiting ? self.page(at: part.end, after: part.begin, records.faults[threads[thread].tid] ?? []) : nil
         // In a call that waits, the agent's page fault is incidental.
         let isForAgentsPage = page?.isOfAgent == true && function(of: call)?.kind == nil
@@ -241,6 +284,7 @@ package struct WaitSearch: Sendable {
             waits[earlier].duration += wait.duration
             waits[earlier].count += 1
             waits[earlier].object = waits[earlier].object ?? wait.object
+            waits[earlier].futex = waits[earlier].futex ?? wait.futex
             parts[thread].append(Part(begin: part.begin, end: part.end, kind: wait.kind, wait: earlier))
         } else {
             parts[thread].append(Part(begin: part.begin, end: part.end, kind: wait.kind, wait: waits.count))
@@ -263,13 +307,19 @@ package struct WaitSearch: Sendable {
             return index > 0 && all[index - 1].at >= least ? all[index - 1] : nil
         }.map { WaitEvidence($0, architecture: trace.header.elf_machine) }
         wait.kind = function?.kind ?? .other
-        // It is made in one that says what for: `dispatch_group_wait`.
-        if function?.act == .waitsOrSignals, self.function(wait.call.parent)?.kind == .condition { wait.kind = .condition }
-        wait.object = function?.text(wait.call.argument)
+        if let word = found?.word, let function, function.waitsByFutexCall, function.act != nil, wait.act.argument == noArgument {
+            wait.futex = wait.call
+            wait.futex!.argument = word
+        }
+        wait.object = wait.futex.flatMap { self.function($0.row)?.text($0.argument) } ?? function?.text(wait.call.argument)
+        // What is run once may wait itself, by calls that are not recorded.
+        if function?.act == .runs, page != nil || found.map({ $0.kind != .lock }) ?? false { wait.kind = .other }
         if let found, wait.kind.isOfDescriptors {
             // A call of the program's says more than the system call in it, but for what its descriptor is open on.
-            if function?.kind == nil {
+            if function?.kind == nil || function?.act == .runs {
                 (wait.kind, wait.systemCall, wait.object) = (found.kind, found.systemCall, found.object ?? wait.object)
+                // Others had begun to read the page, so that the fault is a minor one, which may be recorded.
+                if found.isOfPage { wait.object = path(at: wait.end, records.faults[tid] ?? []) ?? wait.object }
             } else if found.kind.isOfDescriptors, found.kind != .other || found.object != nil {
                 (wait.kind, wait.object) = (found.kind, found.object ?? wait.object)
                 wait.isOpenOn = found.object != nil
@@ -279,6 +329,13 @@ package struct WaitSearch: Sendable {
             wait.kind = .disk
             if !page.path.isEmpty { wait.object = page.path }
         }
+    }
+
+    /// The file of the page that came as a wait ended.
+    private func path(at end: UInt64, _ faults: [KernelRecords.PageFault]) -> String? {
+        let first = bisect(faults.count) { faults[$0].at < end }
+        guard first < faults.count, faults[first].at <= end &+ trace.timeScale.ticks(Self.longestArrival) else { return nil }
+        return faults[first].path.isEmpty ? nil : faults[first].path
     }
 
     /// The major fault whose page the thread waited for until then.
@@ -293,8 +350,8 @@ package struct WaitSearch: Sendable {
     private mutating func findCalls(_ workers: Int, _ progress: ReadingProgress?) {
         let least = trace.timeScale.ticks(Self.leastCall), window = trace.window
         let found = ThreadCalls.all(
-            in: trace.narrowed(to: .whole), table, functions.map { $0?.kind != nil && $0?.act != .waitsOrSignals }, workers: workers,
-            progress: progress
+            in: trace.narrowed(to: .whole), table,
+            functions.map { $0?.kind != nil && $0?.act != .waitsOrSignals && $0?.act != .runs }, workers: workers, progress: progress
         ) { $0.end >= $0.enter && $0.end - $0.enter >= least && window.touches($0.enter, $0.end) }
         if found == nil { notes.append("there are too many blocking calls to show them") }
         let calls = Dictionary(grouping: found ?? []) { $0.thread }
@@ -322,17 +379,18 @@ package struct WaitSearch: Sendable {
     // MARK: - Who
 
     private func key(_ wait: Wait) -> CallKey? {
-        threads[wait.thread].thread.map { CallKey(thread: $0, row: wait.call.row, enter: wait.call.enter) }
+        threads[wait.thread].thread.map { CallKey(thread: $0, row: wait.act.row, enter: wait.act.enter) }
     }
 
     private mutating func findHolders(_ workers: Int, _ progress: ReadingProgress?) {
         let isAct = functions.map { $0?.act != nil }
         let wanted = waits.indices.filter { index in
-            let call = waits[index].call
-            return waits[index].kind != .processor && call.argument != noArgument && function(call.row)?.act != nil
+            let act = waits[index].act
+            guard waits[index].kind != .processor, act.argument != noArgument, let function = function(act.row) else { return false }
+            return function.act != nil && (function.act != .runs || waits[index].kind == .lock)
         }
         guard !wanted.isEmpty else { return }
-        let objects = Set(wanted.map { waits[$0].call.argument }), functions = functions
+        let objects = Set(wanted.map { waits[$0].act.argument }), functions = functions
         // A lock may have been taken before the window.
         let whole = trace.narrowed(to: .whole)
         let acts = ThreadCalls.all(in: whole, table, isAct, workers: workers, progress: progress) { call in
@@ -347,8 +405,9 @@ package struct WaitSearch: Sendable {
             suspended[one.thread, default: []].append(one.call.enter..<max(one.end, one.call.enter))
         }
         for thread in suspended.keys { suspended[thread]!.sort { $0.lowerBound < $1.lowerBound } }
-        // A call that waits or signals, and waited, has signalled nobody.
-        let waiting = Set(wanted.filter { function(waits[$0].call.row)?.act == .waitsOrSignals }.compactMap { key(waits[$0]) })
+        // A call that waits or signals, and waited, has signalled nobody; nor has one that waited run what others wait for.
+        let waiting = Set(
+            wanted.filter { [.waitsOrSignals, .runs].contains(function(waits[$0].act.row)?.act) }.compactMap { key(waits[$0]) })
         let others = acts.lazy.filter {
             objects.contains($0.call.argument)
                 && !waiting.contains(CallKey(thread: $0.thread, row: $0.call.row, enter: $0.call.enter))
@@ -357,15 +416,17 @@ package struct WaitSearch: Sendable {
             .mapValues { LockHistory($0, functions, suspended: suspended) }
         let indexOfThread = indexOfThread
         for index in wanted {
-            guard let history = histories[waits[index].call.argument] else { continue }
+            guard let history = histories[waits[index].act.argument] else { continue }
             let wait = waits[index]
             waits[index] = named(wait, history, indexOfThread)
         }
     }
 
     private func named(_ wait: Wait, _ history: LockHistory, _ indexOfThread: [UInt32: Int]) -> Wait {
-        guard let own = threads[wait.thread].thread, let function = function(wait.call.row) else { return wait }
+        guard let own = threads[wait.thread].thread, let function = function(wait.act.row) else { return wait }
+        if function.act == .runs { return run(wait, history.runner(while: own, waitsFrom: wait.begin), indexOfThread) }
         var wait = wait
+        let isTimed = self.function(wait.call.row)?.isTimed ?? function.isTimed
         if function.act != .suspends, let hold = history.holder(while: own, waitsFrom: wait.begin, to: wait.end),
             let thread = indexOfThread[hold.act.thread]
         {
@@ -378,9 +439,21 @@ package struct WaitSearch: Sendable {
             let thread = indexOfThread[release.thread]
         {
             let at = release.call.enter, late = late(wait.thread, after: at)
-            if !function.isTimed || late ?? (wait.end - at) <= promptly {
+            if !isTimed || late ?? (wait.end - at) <= promptly {
                 wait.waker = Wait.Waker(thread: thread, act: release.call, at: at, late: late)
             }
+        }
+        return wait
+    }
+
+    /// Who runs something once holds it to the end of that, and then wakes the others: a little before it returns.
+    private func run(_ wait: Wait, _ runner: LockHistory.Hold?, _ indexOfThread: [UInt32: Int]) -> Wait {
+        guard let runner, let thread = indexOfThread[runner.act.thread] else { return wait }
+        var wait = wait
+        wait.holder = Wait.Holder(thread: thread, since: runner.from, until: runner.until, act: runner.act.call)
+        if runner.until != .max {
+            let late = runner.until < wait.end ? wait.end - runner.until : nil
+            wait.waker = Wait.Waker(thread: thread, act: runner.act.call, at: min(runner.until, wait.end), late: late)
         }
         return wait
     }

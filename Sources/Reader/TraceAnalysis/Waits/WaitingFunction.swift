@@ -13,6 +13,10 @@ package struct WaitingFunction: Equatable, Sendable {
         /// It waits itself, or lets others go on: futex(2) by `syscall`, of which the trace has the word, not what was to be done with it.
         /// Calls without a word are other system calls.
         case waitsOrSignals
+        /// It waits for the object, and who has it is not recorded.
+        case waits
+        /// The first to call it runs something, for whose end the others wait.
+        case runs
     }
     /// A queue: the id of one, or of semaphores (sysvipc(7)).
     enum Object: UInt8 { case address, descriptor, process, queue }
@@ -32,6 +36,10 @@ package struct WaitingFunction: Equatable, Sendable {
     var isShared = false
     /// It takes descriptors of any kind.
     var isOfAnyDescriptor = false
+    /// It is futex(2), and says on which word alone.
+    var isFutexCall = false
+    /// It waits by a function that is `isFutexCall`, and says what for.
+    var waitsByFutexCall = false
     /// Direction of a call on pipes or sockets; nil: neither, or both.
     var flow: Flow?
 }
@@ -64,13 +72,29 @@ extension WaitingFunction {
             pthread_cond_signal pthread_cond_broadcast cnd_signal cnd_broadcast _ZNSt18condition_variable10notify_oneEv
             _ZNSt18condition_variable10notify_allEv
             """, .init(act: .signals))
-        add("pthread_barrier_wait dispatch_group_wait", .init(kind: .condition))
+        add("pthread_barrier_wait", .init(kind: .condition))
         add("semop semtimedop", .init(kind: .condition, object: .queue))
-        add(
-            "pthread_once call_once swift_once __cxa_guard_acquire dispatch_once dispatch_once_f dispatch_sync dispatch_sync_f",
-            .init(kind: .lock))
+        add("pthread_once call_once", .init(kind: .lock, act: .runs))
+        add("swift_once dispatch_once dispatch_once_f", .init(kind: .lock, act: .runs, waitsByFutexCall: true))
+        add("dispatch_sync dispatch_sync_f", .init(kind: .lock))
+        // Who initializes the variable releases the guard.
+        add("__cxa_guard_acquire g_once_init_enter g_once_init_enter_pointer", .init(kind: .lock, act: .mayAcquire, waitsByFutexCall: true))
+        add("__cxa_guard_release __cxa_guard_abort g_once_init_leave g_once_init_leave_pointer", .init(act: .releases))
         // The agent records an argument of futex(2) alone.
-        add("syscall", .init(kind: .lock, act: .waitsOrSignals, isTimed: true))
+        add("syscall", .init(kind: .lock, act: .waitsOrSignals, isTimed: true, isFutexCall: true))
+        // GLib's glib/gthread-posix.c, Qt's src/corelib/thread/qmutex_linux.cpp and qsemaphore.cpp.
+        add("g_mutex_lock _ZN6QMutex4lockEv _ZN11QBasicMutex12lockInternalEv", .init(kind: .lock, waitsByFutexCall: true))
+        add(
+            "_ZN6QMutex7tryLockEi _ZN11QBasicMutex12lockInternalEi _ZN11QBasicMutex12lockInternalE14QDeadlineTimer",
+            .init(kind: .lock, isTimed: true, waitsByFutexCall: true))
+        add(
+            "dispatch_group_wait g_cond_wait g_async_queue_pop g_async_queue_pop_unlocked _ZN10QSemaphore7acquireEi",
+            .init(kind: .condition, waitsByFutexCall: true))
+        add(
+            """
+            g_cond_wait_until g_async_queue_timeout_pop g_async_queue_timeout_pop_unlocked _ZN10QSemaphore10tryAcquireEii
+            _ZN10QSemaphore10tryAcquireEi14QDeadlineTimer
+            """, .init(kind: .condition, isTimed: true, waitsByFutexCall: true))
         add("flock lockf", .init(kind: .lock, object: .descriptor))
         add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(kind: .join))
         add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(kind: .sleep))
@@ -119,13 +143,16 @@ extension WaitingFunction {
     func text(_ argument: UInt64) -> String? {
         guard argument != noArgument else { return nil }
         switch object {
-        case .address: return "0x" + String(argument, radix: 16)
+        case .address: return argument < Self.firstAddress ? nil : "0x" + String(argument, radix: 16)
         // 56 bits of an int.
         case .descriptor: return Int32(truncatingIfNeeded: argument) < 0 ? nil : "descriptor \(Int32(truncatingIfNeeded: argument))"
         case .process: return Int32(truncatingIfNeeded: argument) <= 0 ? nil : "process \(Int32(truncatingIfNeeded: argument))"
         case .queue: return "id \(Int32(truncatingIfNeeded: argument))"
         }
     }
+
+    /// vm.mmap_min_addr; a function that no other module calls may have lost its first argument (LLVM's dead argument elimination).
+    private static let firstAddress: UInt64 = 4096
 
     /// A descriptor as the trace has it, in 56 bits, or the kernel in 64: an int.
     static func descriptor(_ argument: UInt64) -> UInt64 { UInt64(UInt32(truncatingIfNeeded: argument)) }
@@ -140,15 +167,38 @@ extension WaitingFunction {
             }
     }
 
-    /// Functions of Rust's library and of the crate `parking_lot` that wait by futex(2). No argument of theirs is recorded.
-    private static let knownOfRust: [String: WaitKind] = [
-        "Mutex::lock_contended": .lock, "RwLock::read_contended": .lock, "RwLock::write_contended": .lock, "Once::call": .lock,
-        "Once::wait": .lock, "RawMutex::lock_slow": .lock, "RawRwLock::lock_shared_slow": .lock, "RawRwLock::lock_exclusive_slow": .lock,
-        "Condvar::wait": .condition, "Condvar::wait_timeout": .condition, "Condvar::wait_until_internal": .condition,
-        "Barrier::wait": .condition, "Thread::park": .condition, "Parker::park": .condition, "Parker::park_timeout": .condition,
-        "thread::park": .condition, "thread::park_timeout": .condition, "functions::park": .condition,
-        "functions::park_timeout": .condition,
-    ]
+    /// Functions of Rust's library and of the crate `parking_lot` that wait by futex(2), or wake. Where the plan has marked them
+    /// (RustWaits.swift), their first argument is recorded.
+    private static let knownOfRust: [String: WaitingFunction] = {
+        var known: [String: WaitingFunction] = [:]
+        func add(_ names: String, _ function: WaitingFunction) {
+            for name in names.split(whereSeparator: { $0.isWhitespace }) { known[String(name)] = function }
+        }
+        add(
+            """
+            Mutex::lock_contended RwLock::read_contended RwLock::write_contended RawMutex::lock_slow RawRwLock::lock_shared_slow
+            RawRwLock::lock_exclusive_slow
+            """, .init(kind: .lock, act: .waits, waitsByFutexCall: true))
+        add("Once::call", .init(kind: .lock, act: .runs, waitsByFutexCall: true))
+        add("Once::wait", .init(kind: .lock, waitsByFutexCall: true))
+        add("Condvar::wait", .init(kind: .condition, act: .suspends, waitsByFutexCall: true))
+        add(
+            "Condvar::wait_timeout Condvar::wait_until_internal",
+            .init(kind: .condition, act: .suspends, isTimed: true, waitsByFutexCall: true))
+        add("Barrier::wait", .init(kind: .condition, waitsByFutexCall: true))
+        add("Thread::park Parker::park thread::park functions::park", .init(kind: .condition, act: .waits, waitsByFutexCall: true))
+        add(
+            "Thread::park_timeout Parker::park_timeout thread::park_timeout functions::park_timeout",
+            .init(kind: .condition, act: .waits, isTimed: true, waitsByFutexCall: true))
+        add("futex::futex_wait", .init(kind: .lock, act: .waits, isTimed: true, isFutexCall: true))
+        add(
+            """
+            Mutex::wake RwLock::wake_writer_or_readers Condvar::notify_one Condvar::notify_all futex::futex_wake futex::futex_wake_all
+            RawMutex::unlock_slow RawRwLock::unlock_shared_slow RawRwLock::unlock_exclusive_slow Condvar::notify_one_slow
+            Condvar::notify_all_slow
+            """, .init(act: .signals))
+        return known
+    }()
     /// - Parameter name: `std::sys::sync::mutex::futex::Mutex::lock_contended`; in the new mangling
     ///   `<std::sys::sync::mutex::futex::Mutex>::lock_contended`
     private init?(ofRust symbol: String, _ name: String) {
@@ -156,8 +206,8 @@ extension WaitingFunction {
         let path = name.filter { $0 != "<" && $0 != ">" }
         guard path.hasPrefix("std::") || path.hasPrefix("parking_lot") else { return nil }
         let parts = path.split(separator: ":").suffix(2)
-        guard parts.count == 2, let kind = Self.knownOfRust[parts.joined(separator: "::")] else { return nil }
-        self.init(kind: kind)
+        guard parts.count == 2, let known = Self.knownOfRust[parts.joined(separator: "::")] else { return nil }
+        self = known
     }
 
     /// Returns the library part of each row's function.

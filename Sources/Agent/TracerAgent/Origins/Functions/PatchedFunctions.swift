@@ -193,13 +193,17 @@ enum PatchedFunctions {
         }
         /// Returns true if the function is an ordinary one. Others are recorded only through slots, whose stubs handle them specially.
         private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
-            if !mayBeSpecial(function, keys) { return true }
+            if !mayBeSpecial(function, keys) && !isMarked(function) { return true }
             isDamaged = isDamaged || !source.readNames()
             return !plan.someName(of: function) { HookPolicy.named(Name($0)) != .record }
         }
         private func mayBeSpecial(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
             for k in 0..<Int(function.pointee.name_count) where SpecialFunction.mayBe(keys[k]) { return true }
             return false
+        }
+        /// The plan says that its calls have an object.
+        private func isMarked(_ function: UnsafePointer<plan_function>) -> Bool {
+            UInt32(function.pointee.flags) & UInt32(PLAN_FUNCTION_OBJECT) != 0
         }
         private func isOfContexts(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
             for k in 0..<Int(function.pointee.name_count) where keys[k] & PLAN_NAME_OF_CONTEXTS != 0 { return true }
@@ -220,10 +224,12 @@ enum PatchedFunctions {
                 Name, UInt32
             )?
         {
-            if !mayBeSpecial(function, keys) { return nil }
+            let isMarked = isMarked(function)
+            if !isMarked && !mayBeSpecial(function, keys) { return nil }
             var found: (Name, UInt32)?
             _ = plan.someName(of: function) { text in // `isOrdinary` has read them
-                let name = Name(text), flags = CallObjects.withoutOpening(CallObjects.flags(of: name, in: image))
+                let name = Name(text)
+                let flags = isMarked ? CallObjects.ofFirstArgument : CallObjects.withoutOpening(CallObjects.flags(of: name, in: image))
                 if flags != 0 { found = (name, flags) }
                 return flags != 0
             }
