@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""The longest waits of real programs, as tracer waits explains them, beside what perf sees at the same time.
+"""Waits of real programs of 5 ms or more, as tracer waits explains them, beside what perf sees at the same time.
 
     scripts/compat --waits [--only NAME]… [--count N] [--repository PATH] [--markdown]
 
-Needs root, for perf record -e sched:sched_switch of the whole machine, and what the programs need. For each of a program's N longest
-waits, each of another call site: how long the thread had no CPU by the kernel's scheduler between the same two moments, in which state it was
-(S sleeping, D disk, R preempted), and who woke it last. Status 1 when a length differs by more than 2 % and 50 us, or tracer
-names another waker than perf does, which is not the kernel itself: in three recordings, since perf loses records, too.
+Needs root, for perf record -e sched:sched_switch of the whole machine with the kernel's stacks, and what the programs need. Every wait
+of 5 ms or more is compared: how long the thread had no CPU by the kernel's scheduler between the same two moments, in which state it
+was (S sleeping, D disk, R preempted), what it waited for by the kernel functions that it waited in, and who woke it last, which for a lock
+is who held it. Shown are a program's N longest waits, each of another call site, and all that differ. Status 1 when a length differs
+by more than 2 % and 50 us, or tracer names another kind, another waker, which is not the kernel itself, or another holder than
+perf does: in three recordings, since perf loses records, too. A wait that tracer calls `other` where perf sees what for is
+shown as not known.
 """
 import argparse
 import bisect
@@ -27,6 +30,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 LIMIT = 300
+LEAST = 5_000_000  # ns
 
 PYTHON = """
 import concurrent.futures, subprocess, threading, time
@@ -39,6 +43,19 @@ threads = [threading.Thread(target=hold) for _ in range(3)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 subprocess.run(["sleep", "0.12"])
+"""
+# Requests, each served by a child that is forked for it and waits for the disk or a clock; the parent waits for its children.
+FORKED = """
+import os, socketserver, time
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        if self.rfile.readline() == b"end\\n": os.kill(os.getppid(), 2)
+        time.sleep(0.03)
+        self.wfile.write(b"done\\n")
+class Server(socketserver.ForkingTCPServer):
+    allow_reuse_address = True
+try: Server(("127.0.0.1", 18091), Handler).serve_forever()
+except KeyboardInterrupt: pass
 """
 NGINX = """
 daemon off; master_process off; pid nginx.pid; error_log error.log;
@@ -59,9 +76,31 @@ PROGRAMS = {
         "pgbench -n -c 8 -j 2 -T 5 postgres > pgbench.out 2>&1 & sleep 3; "
         "psql -Atc \"select wait_event_type, wait_event, count(*) from pg_stat_activity where backend_type = 'client backend' group by 1, 2\" > activity; "
         "wait $!; kill -INT $(head -1 base/postmaster.pid)"),
+    "file reads": ("$TRACER ./reads", "gcc -O1 -g $SUBJECTS/part_cold_files.c -o reads", ""),
+    "file reads ahead": ("$TRACER ./ahead", "gcc -O1 -g $SUBJECTS/part_read_ahead.c -o ahead", ""),
+    "loader's lock": (
+        "$TRACER ./loads $PWD/slow.so $PWD/quick.so",
+        "gcc -O1 -g -pthread -rdynamic $SUBJECTS/part_loader_lock.c -o loads; gcc -O1 -shared -fPIC $SUBJECTS/part_loader_lock_library.c -o slow.so; "
+        "echo 'int quick(void) { return 1; }' | gcc -shared -fPIC -x c - -o quick.so", ""),
+    "all kinds, pipe in a process": ("$TRACER ./kinds", "gcc -O1 -g -pthread $SUBJECTS/part_waits.c -o kinds", ""),
+    "once, guards": ("$TRACER ./once", "g++ -O1 -g -pthread $SUBJECTS/part_once.cpp -o once", ""),
+    "forked server": (
+        "$TRACER python3 forked.py", "",
+        "await 18091; for n in 1 2 3 4 5 6; do echo $n > /dev/tcp/127.0.0.1/18091; done; sleep 0.3; echo end > /dev/tcp/127.0.0.1/18091"),
+    "Qt's locks": ("$TRACER ./qt", "g++ -std=c++17 -O1 -fPIC -g $SUBJECTS/part_waits_qt.cpp -o qt $(pkg-config --cflags --libs Qt6Core)", ""),
+    "GLib's locks": ("$TRACER ./glib", "gcc -O1 -g $SUBJECTS/part_waits_glib.c -o glib $(pkg-config --cflags --libs glib-2.0)", ""),
     "speedcrunch (Qt), start": ("QT_QPA_PLATFORM=offscreen HOME=$PWD timeout -s INT 3 $TRACER speedcrunch", "sync; echo 3 > /proc/sys/vm/drop_caches", ""),
 }
 SHELL = 'await() { until (: < /dev/tcp/127.0.0.1/$1) 2> /dev/null; do sleep 0.1; done; }\nPG=$(ls -d /usr/lib/postgresql/*/bin | tail -1)\n'
+
+# Kernel functions in which a thread waits → the kinds that this may be; the first that is in the stack, from the innermost one on.
+KERNEL = [
+    (re.compile(pattern), set(kinds.split())) for pattern, kinds in (
+        (r"^futex_", "lock condition join"), (r"^(anon_)?pipe_(read|write)|wait_for_partner", "pipe"), (r"flock|posix_lock", "lock"),
+        (r"^(unix_|tcp_|udp_|inet_|sk_wait|__skb_wait|skb_recv|sock_)", "socket"), (r"^(ep_poll|do_epoll|do_sys_poll|do_poll|do_select|core_sys_select)", "event pipe socket terminal timer"),
+        (r"^(eventfd_|signalfd_|inotify_)", "event"), (r"^timerfd_", "timer"), (r"nanosleep", "sleep"), (r"^(do_wait|kernel_wait|kernel_clone|wait_for_vfork)", "child"),
+        (r"^n_tty_", "terminal"), (r"^(io_schedule|folio_|filemap_|blk_|submit_bio_wait|jbd2_|ext4_|wait_on_buffer|__wait_on_buffer|bit_wait_io|rq_qos|balance_dirty)", "disk"),
+    )]
 
 
 class Scheduler:
@@ -69,10 +108,13 @@ class Scheduler:
 
     def __init__(self, path):
         self.away, self.wakings = collections.defaultdict(list), collections.defaultdict(list)
-        out, names = {}, {}
-        script = subprocess.Popen(["perf", "script", "-i", path, "--ns", "-F", "tid,time,event,trace"], stdout=subprocess.PIPE,
+        self.lost, out, names, stack = collections.defaultdict(list), {}, {}, []
+        script = subprocess.Popen(["perf", "script", "-i", path, "--ns", "-F", "tid,time,event,trace,ip,sym"], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
         for line in script.stdout:
+            if line.startswith("\t"):  # a frame of the event before it
+                stack += line.split()[1:2]
+                continue
             found = re.match(r"\s*(\d+)\s+(\d+)\.(\d+):\s+sched:(\w+): (.*)", line)
             if not found:
                 continue
@@ -81,51 +123,92 @@ class Scheduler:
                 switch = re.search(r"prev_comm=(.*) prev_pid=(\d+) prev_prio=\S+ prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+)", found[5])
                 before, after = int(switch[2]), int(switch[5])
                 names[before], names[after] = switch[1], switch[4]
-                out[before] = now, switch[3]
+                stack = []
+                if before in out:  # it has run in between, as after a CPU's idle task: seen_cpus
+                    self.lost[before].append((out[before][0], now))
+                out[before] = now, switch[3], stack
                 if after in out:
-                    begin, state = out.pop(after)
-                    self.away[after].append((begin, now, state))
+                    begin, state, functions = out.pop(after)
+                    self.away[after].append((begin, now, state, functions))
             else:
+                stack = []
                 woken = re.search(r"pid=(\d+)", found[5])
                 self.wakings[int(woken[1])].append((now, tid))
+                if found[4] == "sched_wakeup_new":  # it has had no CPU yet
+                    out[int(woken[1])] = now, "R", stack
         script.wait()
+        for tid, (begin, *_) in out.items():
+            self.lost[tid].append((begin, float("inf")))
         self.names = names
 
     def between(self, tid, begin, end):
-        """Returns off-CPU nanoseconds, the state of the longest part, and the thread that last woke it, with its name."""
+        """Returns off-CPU nanoseconds, state and kernel functions of the longest part, and the thread that last woke it, with its name; and
+        whether perf has lost a record of the thread."""
         all_of_it = self.away[tid]
         first = max(bisect.bisect_left(all_of_it, (begin,)) - 1, 0)
         length, states = 0, []
-        for start, stop, state in all_of_it[first:]:
+        for start, stop, state, functions in all_of_it[first:]:
             if start >= end:
                 break
             part = min(stop, end) - max(start, begin)
             if part > 0:
                 length += part
-                states.append((part, state))
+                states.append((part, state, functions))
         wakings = self.wakings[tid]
         last = bisect.bisect_right(wakings, (end, 1 << 30))
         waker = wakings[last - 1][1] if last and wakings[last - 1][0] >= begin else None
-        return length, max(states, default=(0, "?"))[1], waker, self.names.get(waker, "")
+        _, state, functions = max(states, default=(0, "?", []))
+        is_lost = any(start < end and begin < stop for start, stop in self.lost[tid])
+        return length, state, functions, waker, self.names.get(waker, ""), is_lost
+
+
+def kinds(state, functions):
+    """Returns what the wait may be for by the kernel, and the function that says so; (None, None): it does not say."""
+    if state.startswith("R"):
+        return {"processor"}, state
+    return next(((known, function) for function in functions for pattern, known in KERNEL if pattern.search(function)), (None, None))
+
+
+def differences(wait, length, state, functions, waker, is_lost):
+    """Returns what tracer says of a wait that perf saw otherwise, and what it does not know."""
+    wrong, unknown = [], []
+    mine, holder = wait["waker"] and wait["waker"]["tid"], wait["holder"] and wait["holder"]["tid"]
+    if abs(length - wait["duration_ns"]) > max(0.02 * wait["duration_ns"], 50_000):
+        if is_lost:
+            return [], ["perf has lost a part of it"]
+        wrong.append("length")
+    may_be, function = kinds(state, functions)
+    if may_be and wait["kind"] not in may_be:
+        (unknown if wait["kind"] == "other" else wrong).append(f"kind: {' or '.join(sorted(may_be))} by {function}")
+    if mine is not None and waker not in (mine, 0, None):
+        wrong.append("waker")
+    # Who let go of it last need not be who had it first.
+    if wait["kind"] == "lock" and holder is not None and wait["handovers"] <= 1 and waker not in (holder, 0, None):
+        wrong.append("holder")
+    return wrong, unknown
 
 
 def seen_cpus():
-    """Returns the CPUs whose idle task perf has records of: in some virtual machines it lacks them for some CPUs, and misses what runs there next."""
+    """Returns the CPUs whose idle task perf has records of: in some virtual machines it lacks them for some CPUs, and misses what runs there
+    next. A CPU that was not idle meanwhile counts as seen."""
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "perf.data")
         subprocess.run(["perf", "record", "-q", "-a", "-e", "sched:sched_switch", "-o", data, "--", "sh", "-c",
                         "for n in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done"], check=True, stdout=subprocess.DEVNULL)
-        script = subprocess.run(["perf", "script", "-i", data, "-F", "tid,cpu"], capture_output=True, text=True, check=True).stdout
-    return {int(found[1]) for found in re.finditer(r"^\s*0\s+\[(\d+)\]", script, re.M)} & os.sched_getaffinity(0)
+        script = subprocess.run(["perf", "script", "-i", data, "-F", "cpu,event,trace"], capture_output=True, text=True, check=True).stdout
+    def cpus(which):
+        return {int(found[1]) for found in re.finditer(rf"^\s*\[(\d+)\].* {which}_pid=0 ", script, re.M)}
+    return os.sched_getaffinity(0) - (cpus("next") - cpus("prev"))
 
 
 def record(name, directory, repository):
     command, before, meanwhile = PROGRAMS[name]
     pathlib.Path(directory, "work.py").write_text(PYTHON)
+    pathlib.Path(directory, "forked.py").write_text(FORKED)
     pathlib.Path(directory, "nginx.conf").write_text(NGINX)
     trace, perf = os.path.join(directory, "run"), os.path.join(directory, "perf.data")
     environment = dict(os.environ, TRACER=f"{TOOL} record --quiet --max-size 256M -o {trace} --", XDG_CACHE_HOME=os.path.join(directory, "cache"),
-                       REPOSITORY=repository)
+                       REPOSITORY=repository, SUBJECTS=os.path.join(ROOT, "Tests/EndToEnd/subjects"))
     def shell(text, **options):
         return subprocess.Popen(["bash", "-c", SHELL + text], cwd=directory, env=environment, stdin=subprocess.DEVNULL, **options)
     if shell(before or ":").wait(LIMIT) != 0:
@@ -133,7 +216,7 @@ def record(name, directory, repository):
     control, answer = (os.path.join(directory, name) for name in ("control", "answer"))
     for pipe in (control, answer):
         os.mkfifo(pipe)
-    watching = subprocess.Popen(["perf", "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-m", "8M", "-e", "sched:sched_switch", "-e", "sched:sched_wakeup",
+    watching = subprocess.Popen(["perf", "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-m", "32M", "-g", "--kernel-callchains", "-e", "sched:sched_switch", "-e", "sched:sched_wakeup", "-e", "sched:sched_wakeup_new",
                                  "-D", "-1", f"--control=fifo:{control},{answer}", "-o", perf], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     ask, answered = os.open(control, os.O_RDWR), os.open(answer, os.O_RDWR) # neither waits for perf to open its end
     os.write(ask, b"enable\n")
@@ -167,26 +250,30 @@ def compare(name, count, repository):
         report = json.loads(subprocess.run([TOOL, "waits", "--json", trace], capture_output=True, check=True, timeout=LIMIT).stdout)
         if report["missing"]:
             sys.exit(report["missing"])
-        rows, wrong = [], 0
-        # One of several threads with the same name that wait at the same call site is enough.
-        chosen, known = [], set()
+        rows, wrong, known, shown = [], 0, set(), 0
         for wait in report["waits"]:
+            if wait["is_of_agent"] or wait["duration_ns"] < LEAST:
+                continue
+            length, state, functions, waker, waker_name, is_lost = seen.between(wait["tid"], begun + wait["start_ns"], begun + wait["end_ns"] + 20_000)
+            differing, unknown = differences(wait, length, state, functions, waker, is_lost)
+            wrong += bool(differing)
+            # One of several threads with the same name that wait at the same call site is enough to show.
             key = wait["thread"], wait["function"] or wait["system_call"], wait["caller"]
-            if key not in known and not wait["is_of_agent"]:
-                known.add(key)
-                chosen.append(wait)
-        for wait in chosen[:count]:
-            length, state, waker, waker_name = seen.between(wait["tid"], begun + wait["start_ns"], begun + wait["end_ns"] + 20_000)
+            if not differing and not unknown and (key in known or shown >= count):
+                continue
+            shown += key not in known
+            known.add(key)
             mine = wait["waker"] and wait["waker"]["tid"]
-            good = abs(length - wait["duration_ns"]) <= max(0.02 * wait["duration_ns"], 50_000) and (mine is None or waker in (mine, 0, None))
-            wrong += not good
             where = "" if not wait["function"] else f"{wait['function']}({wait['object'] or ''})" + (f" in {wait['caller']}" if wait["caller"] else "")
             waker_text = mine and f"{wait['waker']['thread']}/{mine}"
             woken = "" if not mine else f"{waker_text} ended" if wait["kind"] in ("child", "join") else f"woken by {waker_text}"
-            details = [f"held by {wait['holder']['thread']}" if wait["holder"] else "", woken,
+            details = [f"held by {wait['holder']['thread']}/{wait['holder']['tid']}" if wait["holder"] else "", woken,
                        "peer: " + ", ".join(f"{peer['thread']}/{peer['pid']}" for peer in wait["other_ends"]) if wait["other_ends"] else ""]
             rows.append((name, f"{wait['duration_ns'] / 1e6:.3f} ms", wait["kind"], where or wait["system_call"] or wait["object"] or "-", ", ".join(filter(None, details)) or "-",
-                         f"{length / 1e6:.3f} ms, {state}", f"{waker_name}/{waker}" if waker else "the kernel" if waker == 0 else "-", "" if good else "differs"))
+                         f"{length / 1e6:.3f} ms, {state}", f"{waker_name}/{waker}" if waker else "the kernel" if waker == 0 else "-",
+                         ", ".join(["differs: " + text for text in differing] + ["not known: " + text for text in unknown])))
+        compared = sum(not wait["is_of_agent"] and wait["duration_ns"] >= LEAST for wait in report["waits"])
+        rows.append((name, "", "", f"{compared} waits of 5 ms or more, {wrong} differ", "", "", "", ""))
         activity = os.path.join(directory, "activity")
         if os.path.exists(activity):
             with open(activity) as file:
