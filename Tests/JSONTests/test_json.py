@@ -203,6 +203,9 @@ class Outputs(unittest.TestCase):
             lengths = [wait["duration_ns"] for wait in waits["waits"]]
             self.assertEqual(lengths, sorted(lengths, reverse=True))
             self.assertEqual(sum(kind["waits"] for kind in waits["totals"].values()), len(lengths))
+            self.assertEqual(sum(kind["duration_ns"] for kind in waits["totals"].values()), sum(lengths))
+            placed = [wait for wait in waits["waits"] if wait["kind"] != "processor"]
+            self.assertEqual(sum(place["waits"] for place in waits["places"]), len(placed))
             threads, = self.check("threads", "threads", trace, "--json")
             for thread in threads["threads"]:
                 self.assertAlmostEqual(thread["waiting_ns"], sum(thread["waits"].values()), delta=8)

@@ -26,6 +26,12 @@ final class SiteNames {
         return text
     }
 
+    /// Name of the file that made a call; nil unknown.
+    func library(of call: OpenCall, _ search: WaitSearch) -> String? {
+        guard call.site == 0 else { return modules.module(at: call.site, epoch: modules.epoch(at: call.enter))?.name }
+        return call.parent == 0 ? nil : search.module(call.parent)
+    }
+
     /// The function that was open; of one that records no calls, where it took the lock.
     func site(of holder: Wait.Holder, _ search: WaitSearch) -> String? { search.name(holder.inside.row) ?? site(of: holder.act, search) }
 }

@@ -23,6 +23,7 @@ final class WaitExplanation {
     }
     func length(_ ticks: UInt64) -> Nanoseconds { search.trace.timeScale.nanoseconds(ticks) }
     func site(of call: OpenCall) -> String? { sites.site(of: call, search) }
+    func library(of call: OpenCall) -> String? { sites.library(of: call, search) }
     func site(of holder: Wait.Holder) -> String? { sites.site(of: holder, search) }
 
     /// "pthread_mutex_lock(0x559c) in refresh, dir.c:12 (git)"

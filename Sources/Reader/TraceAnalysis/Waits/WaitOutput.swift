@@ -20,8 +20,9 @@ package struct WaitOutput: Record {
             $0.report.missing.first
         }
         Member("notes", "what could not be found out") { WaitSearch.notes($0.report.processes) }
-        Member("totals", "", KindTotals.formOfAll, \.totals)
-        Member("waits", "longest first") { $0.report.waitRows(limit: $0.limit) }
+        Member("totals", "by kind, the one with the longest time first", .object(kindForms), \.totals)
+        Member("places", "by kind and call, the longest waited in first") { $0.report.placeRows(limit: 0) }
+        Member("waits", "longest first") { $0.report.waitRows($0.report.order, limit: $0.limit) }
         Member("locks", "the locks that threads waited for, the longest waited for first") { $0.report.lockRows(limit: 0) }
         Member("major_faults", "pages that were not in memory, of each process in the order of time", \.majorFaults)
         Member(
@@ -31,9 +32,8 @@ package struct WaitOutput: Record {
     }
 
     /// The kind with the longest time comes first: declared members would have a fixed order.
-    private var totals: JSON {
-        .object(report.totals.map { ($0.kind.rawValue, KindTotals(waits: $0.count, duration: $0.duration).json) })
-    }
+    private var totals: JSON { .object(report.kinds.map { ($0.kind.rawValue, KindRow(kind: $0.kind, lengths: $0.lengths).json) }) }
+    private static var kindForms: [JSONMember] { WaitKind.allCases.map { JSONMember(optional: $0.rawValue, KindRow.form) } }
     private var majorFaults: [PageRow] {
         report.pages.enumerated().flatMap { process, pages in pages.map { PageRow(explanation: report.explanations[process], page: $0) } }
     }
@@ -47,8 +47,8 @@ extension WaitReport {
     /// - Parameters:
     ///   - limit: 0 all
     ///   - spelt: how names are spelt in tables
-    func waitRows(limit: Int, _ spelt: @escaping (String) -> String = { $0 }) -> [WaitRow] {
-        (limit == 0 ? order[...] : order.prefix(limit)).map { WaitRow(explanations[$0.process], $0.wait, spelt) }
+    func waitRows(_ all: [(process: Int, wait: Int)], limit: Int, _ spelt: @escaping (String) -> String = { $0 }) -> [WaitRow] {
+        (limit == 0 ? all[...] : all.prefix(limit)).map { WaitRow(explanations[$0.process], $0.wait, spelt) }
     }
 
     func lockRows(limit: Int, _ spelt: @escaping (String) -> String = { $0 }) -> [LockRow] {
@@ -61,21 +61,6 @@ extension WaitReport {
 }
 
 extension WaitKind: JSONChoice {}
-
-/// The waits of one kind.
-private struct KindTotals: Record {
-    var waits: Int
-    var duration: Nanoseconds
-
-    static let members = declare {
-        Member("waits", \.waits)
-        Member("duration_ns", \.duration)
-    }
-
-    static var formOfAll: JSONForm {
-        .object(WaitKind.allCases.map { JSONMember(optional: $0.rawValue, form) })
-    }
-}
 
 // MARK: - Waits
 

@@ -21,6 +21,8 @@ package struct WaitReport {
     let window: RunWindow?
     /// Index of the process, and of the wait there: longest first.
     let order: [(process: Int, wait: Int)]
+    /// Those of them that are neither idle nor unwanted: the tables sum them up.
+    var busy: [(process: Int, wait: Int)] { order }
     /// The longest waited for first.
     let locks: [LockTotals]
     /// Major page faults by process: pages that were not in memory.
@@ -88,18 +90,6 @@ package struct WaitReport {
     }
 
     var missing: [String] { WaitSearch.missing(processes) }
-
-    /// Number and duration of the waits of each kind, longest first.
-    var totals: [(kind: WaitKind, count: Int, duration: Nanoseconds)] {
-        var totals: [WaitKind: (Int, UInt64)] = [:]
-        for (process, index) in order {
-            let wait = processes[process].waits[index], known = totals[wait.kind] ?? (0, 0)
-            totals[wait.kind] = (known.0 + 1, known.1 &+ explanations[process].length(wait.duration).count)
-        }
-        return totals.map { ($0.key, $0.value.0, Nanoseconds($0.value.1)) }.sorted {
-            ($0.duration, $1.kind.rawValue) > ($1.duration, $0.kind.rawValue)
-        }
-    }
 }
 
 extension WaitSearch {

@@ -104,6 +104,12 @@ package struct WaitSearch: Sendable {
         return unknown < unknownFunctions.count ? FunctionNames.unknownName(unknownFunctions[unknown]) : nil
     }
 
+    /// Name of the file that a function is in; nil unknown.
+    func module(_ row: UInt32) -> String? {
+        let index = Int(row) - 1
+        return table.rows.indices.contains(index) && !table.rows[index].module.isEmpty ? table.rows[index].module : nil
+    }
+
     /// The agent reads and writes files before the program's first call.
     func isOfAgent(_ wait: Wait) -> Bool {
         !wait.call.isKnown && trace.agentStart?.contains(wait.begin) == true && threads[wait.thread].tid == trace.header.pid

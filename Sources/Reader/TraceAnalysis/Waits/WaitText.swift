@@ -9,13 +9,32 @@ extension WaitReport {
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no context switches: \(text); a wait is the length of a call of 10 us or more")) }
         for text in WaitSearch.notes(processes) { lines.append(style.alarm(text)) }
-        if order.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
-        let shown = waitRows(limit: limit) { short[$0] }
+        if busy.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
+        lines += kindLines(width, style) + placeLines(limit, width, style) { short[$0] } + lockLines(limit, width, style) { short[$0] }
+        return lines + waitLines(limit, width, style) { short[$0] } + pageLines(limit, width, style) + minorLines(limit, width, style)
+    }
+
+    private func kindLines(_ width: Int?, _ style: TextStyle) -> [String] {
+        let columns = KindRow.columns(["duration_ns", "waits", "p50_ns", "p99_ns", "longest_ns", "kind"])
+        return [""] + TextTable(kinds.map { KindRow(kind: $0.kind, lengths: $0.lengths) }, columns).lines(style, width: width)
+    }
+
+    /// None where no place has two waits: the list of waits says as much.
+    private func placeLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: @escaping (String) -> String) -> [String] {
+        let all = placeRows(limit: 0, spelt)
+        guard all.contains(where: { $0.place.lengths.count > 1 }) else { return [] }
+        let shown = limit == 0 ? all[...] : all.prefix(limit)
+        let columns = PlaceRow.columns(["duration_ns", "waits", "p50_ns", "p99_ns", "kind", "what"])
+        let lines = [""] + TextTable(Array(shown), columns).lines(style, width: width)
+        return lines + (shown.count < all.count ? [style.dim("    and \(counted(all.count - shown.count, "place")) more")] : [])
+    }
+
+    private func waitLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: @escaping (String) -> String) -> [String] {
+        let shown = waitRows(busy, limit: limit, spelt)
         var columns = WaitRow.columns(["duration_ns", "start_ns", "thread", "kind", "what"])
         if !missing.isEmpty { columns[0].title = "took" }
-        lines += table(shown, columns, width, style) { $0.explanation.details($0.index) { short[$0] }.joined(separator: "; ") }
-        if shown.count < order.count { lines.append(style.dim("    and \(counted(order.count - shown.count, "shorter one"))")) }
-        return lines + lockLines(limit, width, style) { short[$0] } + pageLines(limit, width, style) + minorLines(limit, width, style)
+        let lines = table(shown, columns, width, style) { $0.explanation.details($0.index, spelt).joined(separator: "; ") }
+        return lines + (shown.count < busy.count ? [style.dim("    and \(counted(busy.count - shown.count, "shorter one"))")] : [])
     }
 
     private func pageLines(_ limit: Int, _ width: Int?, _ style: TextStyle) -> [String] {
@@ -35,10 +54,8 @@ extension WaitReport {
 
     private var headline: String {
         let name = WaitSearch.title(processes)
-        let all = totals.reduce(UInt64(0)) { $0 &+ $1.duration.count }
-        return "\(name): \(counted(order.count, "wait")), \(readable(Nanoseconds(all)))"
-            + (totals.isEmpty ? "" : ": " + totals.map { "\($0.kind.rawValue) \(readable($0.duration))" }.joined(separator: ", "))
-            + (window.map { ", \($0.text)" } ?? "")
+        let all = kinds.reduce(UInt64(0)) { $0 &+ $1.lengths.duration.count }
+        return "\(name): \(counted(busy.count, "wait")), \(readable(Nanoseconds(all)))" + (window.map { ", \($0.text)" } ?? "")
     }
 
     private func lockLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: @escaping (String) -> String) -> [String] {
