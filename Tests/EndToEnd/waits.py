@@ -390,6 +390,30 @@ def being_preempted_is_no_wait(test):
     expect("wait" not in advice["text"] and advice["saving_ns"] <= ran + slack, f"it ran {ran} ns: {advice}")
 
 
+def idle_threads_are_those_that_nobody_waits_for(test):
+    """Each way in which a thread waits is idle, or is not, as the program says."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    lines = [line.split() for line in test.record(test.subject("idle")).splitlines()]
+    found = test.json("waits", test.trace())
+    faults, seen = [], set()
+    for tid, function, state in lines:
+        waits = [wait for wait in found["waits"] if wait["tid"] == int(tid) and wait["function"] == function and wait["kind"] != "processor"]
+        long = [wait for wait in waits if wait["duration_ns"] > 1_000_000]
+        wrong = [wait for wait in long if wait["is_idle"] != (state == "idle")]
+        if wrong:
+            faults.append(f"{len(wrong)} of {len(long)} waits of {tid} in {function} are not {state}: {wrong[0]}")
+        seen |= {(function, state)} if long else set()
+    expect(not faults, "\n".join(faults))
+    expect(seen == {(function, state) for _, function, state in lines}, f"no waits but of {seen}")
+    idle = [wait for wait in found["waits"] if wait["is_idle"]]
+    expect({wait["tid"] for wait in idle} == {int(tid) for tid, _, state in lines if state == "idle"}, "other threads are idle")
+    for row in found["idle"]:
+        own = [wait["duration_ns"] for wait in idle if (wait["tid"], wait["function"], wait["caller"]) == (row["tid"], row["function"], row["caller"])]
+        expect((len(own), sum(own)) == (row["waits"], row["duration_ns"]), f"{row}: its waits are {own}")
+    expect(sum(row["waits"] for row in found["idle"]) == len(idle), "the idle waits do not add up")
+
+
 def shares_of_samples_are_the_programs(test):
     """Each part's share of the samples is its share of the CPU time, by the program's own clock."""
     if not kernel_reports():

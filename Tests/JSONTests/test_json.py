@@ -202,9 +202,11 @@ class Outputs(unittest.TestCase):
             waits, = self.check("waits", "waits", trace, "--json")
             lengths = [wait["duration_ns"] for wait in waits["waits"]]
             self.assertEqual(lengths, sorted(lengths, reverse=True))
-            self.assertEqual(sum(kind["waits"] for kind in waits["totals"].values()), len(lengths))
-            self.assertEqual(sum(kind["duration_ns"] for kind in waits["totals"].values()), sum(lengths))
-            placed = [wait for wait in waits["waits"] if wait["kind"] != "processor"]
+            busy = [wait["duration_ns"] for wait in waits["waits"] if not wait["is_idle"]]
+            self.assertEqual(sum(kind["waits"] for kind in waits["totals"].values()), len(busy))
+            self.assertEqual(sum(kind["duration_ns"] for kind in waits["totals"].values()), sum(busy))
+            self.assertEqual(sum(row["waits"] for row in waits["idle"]), len(lengths) - len(busy))
+            placed = [wait for wait in waits["waits"] if not wait["is_idle"] and wait["kind"] != "processor"]
             self.assertEqual(sum(place["waits"] for place in waits["places"]), len(placed))
             threads, = self.check("threads", "threads", trace, "--json")
             for thread in threads["threads"]:

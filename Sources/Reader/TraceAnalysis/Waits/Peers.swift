@@ -111,7 +111,7 @@ extension WaitSearch {
     private static func hasPeer(_ object: String) -> Bool { ["pipe:[", "socket:[", "/"].contains { object.hasPrefix($0) } }
 
     /// The descriptors that it was last found waiting for, where it waits for several at once.
-    private func members(of wait: Wait) -> ArraySlice<KernelRecords.Polled> {
+    func members(of wait: Wait) -> ArraySlice<KernelRecords.Polled> {
         guard let all = polled[threads[wait.thread].tid] else { return [] }
         let next = bisect(all.count) { all[$0].at <= wait.end }
         guard next > 0, all[next - 1].at >= wait.begin else { return [] }

@@ -84,6 +84,8 @@ package struct Wait: Sendable {
     package var otherProcess: OtherProcess?
     /// Peers of what it waited for, where no waker is known.
     package var peers: [Peer] = []
+    /// The thread waited for work, and nobody for the thread (IdleWaits.swift).
+    package internal(set) var isIdle = false
 }
 
 extension Wait {

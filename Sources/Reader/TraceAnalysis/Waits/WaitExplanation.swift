@@ -26,6 +26,9 @@ final class WaitExplanation {
     func library(of call: OpenCall) -> String? { sites.library(of: call, search) }
     func site(of holder: Wait.Holder) -> String? { sites.site(of: holder, search) }
 
+    /// "epoll_wait", or the system call that takes its place.
+    func call(of call: OpenCall, _ systemCall: String?) -> String { search.name(call.row) ?? systemCall ?? "unknown calls" }
+
     /// "pthread_mutex_lock(0x559c) in refresh, dir.c:12 (git)"
     func what(_ wait: Wait, _ spelt: (String) -> String) -> String {
         guard let name = search.name(wait.call.row) else {

@@ -20,9 +20,12 @@ package struct WaitOutput: Record {
             $0.report.missing.first
         }
         Member("notes", "what could not be found out") { WaitSearch.notes($0.report.processes) }
-        Member("totals", "by kind, the one with the longest time first", .object(kindForms), \.totals)
-        Member("places", "by kind and call, the longest waited in first") { $0.report.placeRows(limit: 0) }
-        Member("waits", "longest first") { $0.report.waitRows($0.report.order, limit: $0.limit) }
+        Member("idle", "what idle threads waited for, the longest waited for first: docs/guide/waits.md") { report in
+            report.report.idle.map { IdleRow(explanation: report.report.explanations[$0.process], totals: $0) }
+        }
+        Member("totals", "without idle waits; by kind, the one with the longest time first", .object(kindForms), \.totals)
+        Member("places", "without idle waits; by kind and call, the longest waited in first") { $0.report.placeRows(limit: 0) }
+        Member("waits", "longest first, also idle ones") { $0.report.waitRows($0.report.order, limit: $0.limit) }
         Member("locks", "the locks that threads waited for, the longest waited for first") { $0.report.lockRows(limit: 0) }
         Member("major_faults", "pages that were not in memory, of each process in the order of time", \.majorFaults)
         Member(
@@ -97,6 +100,7 @@ struct WaitRow: Record {
         }
         Member("stretches", "how often it left the CPU in the one call", \.wait.count)
         Member("is_of_agent", "the program had not begun: the agent was starting") { $0.explanation.search.isOfAgent($0.wait) }
+        Member("is_idle", "the thread waited for work, and nobody for the thread", \.wait.isIdle)
         Member("function", "the innermost recorded call that was open") { $0.explanation.search.name($0.wait.call.row) }
         Member("caller", "where that call was made: the line, with call sites, or the recorded function") {
             $0.explanation.site(of: $0.wait.call)

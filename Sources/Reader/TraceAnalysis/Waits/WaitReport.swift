@@ -9,10 +9,13 @@ package struct WaitChoice: Sendable {
     package var kind: WaitKind?
     /// nil: all threads.
     package var threads: ThreadPattern?
-    package init(least: Nanoseconds? = nil, kind: WaitKind? = nil, threads: ThreadPattern? = nil) {
+    /// Idle waits count as the others do.
+    package var withIdle: Bool
+    package init(least: Nanoseconds? = nil, kind: WaitKind? = nil, threads: ThreadPattern? = nil, withIdle: Bool = false) {
         self.least = least
         self.kind = kind
         self.threads = threads
+        self.withIdle = withIdle
     }
 }
 
@@ -21,8 +24,10 @@ package struct WaitReport {
     let window: RunWindow?
     /// Index of the process, and of the wait there: longest first.
     let order: [(process: Int, wait: Int)]
-    /// Those of them that are neither idle nor unwanted: the tables sum them up.
-    var busy: [(process: Int, wait: Int)] { order }
+    /// The waits that the tables have: all but idle ones or, if they were asked for, all.
+    let busy: [(process: Int, wait: Int)]
+    /// Idle waits by thread and call, the longest first; also where `busy` has them.
+    package let idle: [IdleTotals]
     /// The longest waited for first.
     let locks: [LockTotals]
     /// Major page faults by process: pages that were not in memory.
@@ -38,6 +43,7 @@ package struct WaitReport {
     ) {
         var processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }
         WaitSearch.findWakers(&processes, workers: workers)
+        WaitSearch.findIdle(&processes)
         let symbolizer = Symbolizer()
         let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
         let explanations = processes.map { WaitExplanation($0, symbolizer, origin: origin) }
@@ -51,7 +57,9 @@ package struct WaitReport {
             }
             .map { (process, $0.0, $0.1.count) }
         }.sorted { ($0.length, $1.process, $1.wait) > ($1.length, $0.process, $0.wait) }.map { ($0.process, $0.wait) }
-        locks = Self.locks(order, processes, explanations)
+        busy = choice.withIdle ? order : order.filter { [processes] in !processes[$0.process].waits[$0.wait].isIdle }
+        idle = IdleTotals.all(order.filter { [processes] in processes[$0.process].waits[$0.wait].isIdle }, explanations)
+        locks = Self.locks(busy, processes, explanations)
         pages = processes.map { search in
             search.pageWaits(symbolizer).filter { search.isChosen(thread: $0.thread, choice) && choice.kind ?? .disk == .disk }
         }

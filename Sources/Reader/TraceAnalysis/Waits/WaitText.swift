@@ -9,9 +9,35 @@ extension WaitReport {
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no context switches: \(text); a wait is the length of a call of 10 us or more")) }
         for text in WaitSearch.notes(processes) { lines.append(style.alarm(text)) }
+        lines += idleLines(width)
         if busy.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
         lines += kindLines(width, style) + placeLines(limit, width, style) { short[$0] } + lockLines(limit, width, style) { short[$0] }
         return lines + waitLines(limit, width, style) { short[$0] } + pageLines(limit, width, style) + minorLines(limit, width, style)
+    }
+
+    /// What idle threads waited in, in a line.
+    private func idleLines(_ width: Int?) -> [String] {
+        guard !idle.isEmpty else { return [] }
+        struct Call {
+            var name: String
+            var threads: Set<[Int]> = []
+            var titles: [String] = []
+            var duration: UInt64 = 0
+        }
+        var calls: [Call] = []
+        for totals in idle {
+            let explanation = explanations[totals.process], name = explanation.call(of: totals.call, totals.systemCall)
+            let index = calls.firstIndex { $0.name == name } ?? calls.count
+            if index == calls.count { calls.append(Call(name: name)) }
+            if calls[index].threads.insert([totals.process, totals.thread]).inserted {
+                calls[index].titles.append(explanation.search.threads[totals.thread].title)
+            }
+            calls[index].duration &+= totals.duration.count
+        }
+        let texts = calls.sorted { $0.duration > $1.duration }.map { call in
+            "\(listed(call.titles, most: 3)) \(readable(Nanoseconds(call.duration))) in \(call.name)"
+        }
+        return wrapped("idle: " + texts.joined(separator: "; "), width: width, indentation: 6)
     }
 
     private func kindLines(_ width: Int?, _ style: TextStyle) -> [String] {

@@ -11,7 +11,8 @@ struct Waits: ParsableCommand {
             A wait lasts from when a thread blocked until it had a CPU again; the call that was open shows what it waited for. \
             held by: the thread that held the lock, since when, and the function it was in. woken by: the last thread that \
             released the lock, or signalled the condition, before the waiting thread ran again. Without the kernel's \
-            context switches, a wait is the length of a blocking call. at: since the start of the trace; negative before the \
+            context switches, a wait is the length of a blocking call. idle: threads that waited for work, while nobody waited for \
+            them. at: since the start of the trace; negative before the \
             agent started. processor: the thread could run, but had no CPU. at once: threads that waited for the lock together.
 
             EXAMPLES
@@ -28,6 +29,8 @@ struct Waits: ParsableCommand {
     @Option(help: ArgumentHelp("Only waits of this kind.", valueName: WaitKind.allCases.map(\.rawValue).joined(separator: "|")))
     var kind: WaitKind?
     @OptionGroup var thread: ThreadOption
+    @Flag(name: .customLong("idle"), help: "Idle threads' waits, too: those for work, while nobody waits for the thread.")
+    var withIdle = false
     @Flag(help: "One JSON object.")
     var json = false
     @Flag(help: "The rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
@@ -43,7 +46,7 @@ struct Waits: ParsableCommand {
     func run() throws {
         let run = try trace.open()
         let (traces, window) = try window.narrowRun(trace.choice.open(run), least: nil)
-        let choice = WaitChoice(least: least?.nanoseconds, kind: kind, threads: thread.pattern)
+        let choice = WaitChoice(least: least?.nanoseconds, kind: kind, threads: thread.pattern, withIdle: withIdle)
         let report = withProgress(basename(run.path)) { WaitReport(traces, window: window, choice, progress: $0) }
         try thread.check(report.threads, in: traces)
         try display.output().show(WaitOutput(report, limit: rows.count ?? 0), json: json, csv: csv ? "waits" : nil) { output in
