@@ -414,6 +414,30 @@ def idle_threads_are_those_that_nobody_waits_for(test):
     expect(sum(row["waits"] for row in found["idle"]) == len(idle), "the idle waits do not add up")
 
 
+def context_switches_are_the_kernels(test):
+    """As the kernel counts them, and who ran instead: the thread on the same CPU, never one on another."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    cpus = sorted(os.sched_getaffinity(0))
+    program = test.subject("switches")
+    out = test.tool("record", "--quiet", "--force", "-o", test.trace(), "--", program, *map(str, [cpus[0], cpus[0], cpus[-1]])).stdout
+    known = {int(tid): (int(voluntary), int(involuntary)) for tid, voluntary, involuntary in (line.split() for line in out.splitlines())}
+    first, second, elsewhere = known
+    switches = test.json("waits", test.trace())["switches"]
+    threads = {thread["tid"]: thread for thread in switches["threads"]}
+    for tid, counts in known.items():
+        # After it has asked the kernel, it ends.
+        late = [threads[tid][key] - count for key, count in zip(("voluntary", "involuntary"), counts)]
+        expect(all(0 <= more <= 3 for more in late), f"{tid}: {threads[tid]}, the kernel counts {counts}")
+    for thread in [*threads.values(), switches]:
+        ran = sum(rival["duration_ns"] for rival in thread["ran_instead"])
+        expect(ran + thread["others_ns"] == thread["runnable_ns"], f"{thread}: who ran instead does not add up")
+    rivals = {tid: {rival["tid"]: rival["duration_ns"] for rival in threads[tid]["ran_instead"]} for tid in known}
+    expect(second in rivals[first] or first in rivals[second], f"{first} and {second} shared a CPU: {rivals}")
+    if cpus[0] != cpus[-1]:
+        expect(elsewhere not in {*rivals[first], *rivals[second]} and not {first, second} & {*rivals[elsewhere]}, f"another CPU's: {rivals}")
+
+
 def shares_of_samples_are_the_programs(test):
     """Each part's share of the samples is its share of the CPU time, by the program's own clock."""
     if not kernel_reports():

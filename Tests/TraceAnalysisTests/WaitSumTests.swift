@@ -1,4 +1,5 @@
 import CTraceLayout
+import Foundation
 import Presentation
 import Testing
 import TraceAnalysis
@@ -44,12 +45,56 @@ private let runs = TRACE_SWITCH_IN, waits = TRACE_SWITCH_WAITS, preempted = TRAC
         #expect(places == ["read main 3 900 2", "read parse 1 500 1", "usleep main 1 50 0"])
         #expect(report.places.map(\.library) == ["libdemo.so.1", "libdemo.so.1", "libdemo.so.1"])
         let lines = report.lines(limit: 0, width: nil, names: .usual, style: plain)
-        #expect(lines.first == "demo: 6 waits, 1.520 us")
+        #expect(
+            lines.prefix(2) == [
+                "demo: 6 waits, 1.520 us",
+                "context switches: 5 voluntary, 1 involuntary; ready without a CPU for 70 ns, which others had for 70 ns",
+            ])
         func words(_ line: String) -> [String] { line.split(separator: " ").map(String.init) }
         #expect(lines.contains { words($0) == ["1.400", "us", "4", "300", "ns", "500", "ns", "500", "ns", "disk"] })
         #expect(
             lines.contains {
                 words($0) == ["900", "ns", "3", "300", "ns", "400", "ns", "disk", "read(2", "objects)", "in", "main", "(libdemo.so.1)"]
             })
+    }
+
+    /// Two CPUs. Thread 4711 loses the first at 1,000 and has it again at 2,000; 4712 has that one from 1,100 to 1,500, 4713 runs on the other.
+    @Test func whoRanInsteadHadTheCPUThatWasLost() throws {
+        var builder = TraceBuilder()
+        builder.module(0, "/usr/lib/libdemo.so.1")
+        builder.function(1, "main")
+        for (index, name) in ["main", "rival", "other"].enumerated() {
+            builder.steps(builder.thread(tid: 4711 + UInt32(index), name), [.call(1, 10, 9000)])
+        }
+        builder.switches([
+            (start + 1000, 4711, preempted), (start + 2000, 4711, runs), (start + 4000, 4711, waits), (start + 4500, 4711, runs),
+        ])
+        builder.switches([(start + 50, 4712, waits), (start + 1100, 4712, runs), (start + 1500, 4712, waits)])
+        builder.switches([(start + 60, 4713, waits), (start + 900, 4713, runs), (start + 2100, 4713, waits)], cpu: 1)
+        builder.kernel(from: start, until: start + 10_000)
+        let trace = try Loaded(builder.bytes()).trace
+        let switches = ContextSwitches([WaitSearch(trace, workers: 1)])
+        #expect(
+            switches.threads.map { [$0.voluntary, $0.involuntary, Int($0.ready.count), Int($0.others.count)] } == [
+                [1, 1, 1000, 600], [2, 0, 0, 0], [2, 0, 0, 0],
+            ])
+        #expect(switches.threads[0].rivals.map { [$0.thread, Int($0.duration.count)] } == [[1, 400]])
+        // A part of it.
+        let part = ContextSwitches([WaitSearch(trace.narrowed(to: TimeWindow([start + 1200..<start + 1600])), workers: 1)])
+        #expect(part.voluntary == 1 && part.involuntary == 0 && part.ready.count == 400 && part.others.count == 100)
+    }
+
+    @Test func withoutContextSwitchesThereIsNoFigureOfThem() throws {
+        var builder = TraceBuilder()
+        builder.module(0, "/usr/lib/libdemo.so.1")
+        builder.function(14, "usleep")
+        builder.steps(builder.thread("main"), [.call(14, 1000, 50_000)])
+        let report = WaitReport([try Loaded(builder.bytes()).trace], workers: 1)
+        let json = try jsonObject(WaitOutput(report, limit: 0).json.text())
+        #expect(
+            json["switches"] is NSNull
+                && report.lines(limit: 0, width: nil, names: .usual, style: plain).allSatisfy {
+                    !$0.contains("context switches:") || $0.hasPrefix("no ")
+                })
     }
 }

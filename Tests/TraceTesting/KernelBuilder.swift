@@ -13,11 +13,11 @@ extension TraceBuilder {
     }
 
     /// In one record, each a moment, a thread and a TRACE_SWITCH_ kind.
-    public mutating func switches(_ all: [(ns: UInt64, tid: UInt32, kind: Int)], count: UInt32? = nil) {
+    public mutating func switches(_ all: [(ns: UInt64, tid: UInt32, kind: Int)], cpu: UInt16 = 0, count: UInt32? = nil) {
         self.record(
             TRACE_RECORD_SWITCHES, trace_switches_record(record: trace_record(), count: count ?? UInt32(all.count), reserved: 0),
             all.flatMap { one in
-                withUnsafeBytes(of: trace_switch(ns: one.ns, tid: one.tid, cpu: 0, kind: UInt16(one.kind))) { Array($0) }
+                withUnsafeBytes(of: trace_switch(ns: one.ns, tid: one.tid, cpu: cpu, kind: UInt16(one.kind))) { Array($0) }
             })
     }
 

@@ -24,6 +24,7 @@ package struct WaitOutput: Record {
             report.report.idle.map { IdleRow(explanation: report.report.explanations[$0.process], totals: $0) }
         }
         Member("totals", "without idle waits; by kind, the one with the longest time first", .object(kindForms), \.totals)
+        Member("switches", "context switches of threads; null: the kernel has not reported them", \.report.switchRow)
         Member("places", "without idle waits; by kind and call, the longest waited in first") { $0.report.placeRows(limit: 0) }
         Member("waits", "longest first, also idle ones") { $0.report.waitRows($0.report.order, limit: $0.limit) }
         Member("locks", "the locks that threads waited for, the longest waited for first") { $0.report.lockRows(limit: 0) }

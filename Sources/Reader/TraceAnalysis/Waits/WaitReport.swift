@@ -30,6 +30,8 @@ package struct WaitReport {
     package let idle: [IdleTotals]
     /// The longest waited for first.
     let locks: [LockTotals]
+    /// Context switches of the threads that were chosen.
+    let switches: ContextSwitches
     /// Major page faults by process: pages that were not in memory.
     let pages: [[PageWait]]
     /// Minor page faults of all processes, by stage and file; empty if they were not recorded, or the choice names a kind.
@@ -60,6 +62,7 @@ package struct WaitReport {
         busy = choice.withIdle ? order : order.filter { [processes] in !processes[$0.process].waits[$0.wait].isIdle }
         idle = IdleTotals.all(order.filter { [processes] in processes[$0.process].waits[$0.wait].isIdle }, explanations)
         locks = Self.locks(busy, processes, explanations)
+        switches = ContextSwitches(processes, choice)
         pages = processes.map { search in
             search.pageWaits(symbolizer).filter { search.isChosen(thread: $0.thread, choice) && choice.kind ?? .disk == .disk }
         }

@@ -10,6 +10,7 @@ extension WaitReport {
         for text in missing { lines.append(style.alarm("no context switches: \(text); a wait is the length of a call of 10 us or more")) }
         for text in WaitSearch.notes(processes) { lines.append(style.alarm(text)) }
         lines += idleLines(width)
+        if let text = switchText { lines += wrapped(text, width: width, indentation: 6) }
         if busy.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
         lines += kindLines(width, style) + placeLines(limit, width, style) { short[$0] } + lockLines(limit, width, style) { short[$0] }
         return lines + waitLines(limit, width, style) { short[$0] } + pageLines(limit, width, style) + minorLines(limit, width, style)
