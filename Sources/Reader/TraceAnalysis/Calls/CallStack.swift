@@ -67,7 +67,9 @@ package struct Overlap {
     /// From the beginning of the call above, or of the window, to the end of this one.
     var length: UInt64
     var end: UInt64
-    /// Ticks until another call of the same function began. nil: this call was made inside one, or none is open any more.
+    /// When this call began, or the window.
+    var began: UInt64
+    /// Ticks from `began` until another call of the same function began. nil: this call was made inside one, or none is open any more.
     var outermost: UInt64?
 }
 
@@ -85,8 +87,8 @@ package protocol CallSink: ~Copyable {
     /// A call that began on another thread, at `start`, has returned on this one.
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int)
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int)
-    /// For so many ticks the call was the innermost that is known, while chunks are missing: it is not known what it did.
-    mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64)
+    /// Between these moments the call was the innermost that is known, while chunks are missing: it is not known what it did.
+    mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64)
     mutating func unknown()
     /// True if the sink needs the call sites of frames and leaves.
     static var wantsSites: Bool { get }
@@ -109,7 +111,7 @@ extension CallSink where Self: ~Copyable {
     package mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) {}
     package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
     package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
-    package mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) {}
+    package mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {}
     package mutating func unknown() {}
     package static var wantsSites: Bool { false }
     @inline(__always) package mutating func leafSite(_ address: UInt64) {}
@@ -226,10 +228,10 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private func overlap(_ frame: Frame, below index: Int, until time: UInt64) -> Overlap {
         let start = max(frame.since, since), end = max(time, start)
         func begin(of above: Int) -> UInt64 { min(max(frames[above].since, start), end) }
-        var overlap = Overlap(length: end &- begin(of: index), end: end, outermost: nil)
+        let began = max(frame.began, since)
+        var overlap = Overlap(length: end &- begin(of: index), end: end, began: began, outermost: nil)
         guard isActive(frame.row), !(0..<index).reversed().contains(where: { frames[$0].row == frame.row }) else { return overlap }
         let next = (index..<frames.count).first { frames[$0].row == frame.row }
-        let began = max(frame.began, since)
         overlap.outermost = next.map { min(max(frames[$0].began, began), end) &- began }
         return overlap
     }
@@ -417,7 +419,7 @@ extension CallStack where Sink: ~Copyable {
     /// Between these moments nothing is known of the frame, or of all: what was called from it then, and so the time of its own.
     private mutating func noteUnseen(_ index: Int, from begin: UInt64, to end: UInt64) {
         let from = max(frames[index].began, begin, since), until = index + 1 < frames.count ? min(frames[index + 1].began, end) : end
-        if until > from { sink.unseen(frames[index], depth: index, for: until - from) }
+        if until > from { sink.unseen(frames[index], depth: index, from: from, to: until) }
     }
 
     /// Takes over the frames that a chunk stores. `bottom`: number of outer frames that it does not store. Frames that are known already

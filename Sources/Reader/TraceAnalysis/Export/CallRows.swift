@@ -121,7 +121,9 @@ struct CallRows: CallSink, ~Copyable {
         text.append(",,orphan,")
         text.append(names[row &- 1])
     }
-    mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) { if depth < inCalls.count { inCalls[depth] &+= ticks } }
+    mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {
+        if depth < inCalls.count { inCalls[depth] &+= end &- begin }
+    }
     mutating func missing(_ count: UInt64, at time: UInt64) { moment(.missing(count), at: time, depth: 0) }
 }
 

@@ -281,8 +281,8 @@ extension Accumulator: CallSink {
     }
 
     package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
-    package mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) {
-        sums[Int(frame.row)].selfTime &-= Int64(truncatingIfNeeded: ticks)
+    package mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {
+        sums[Int(frame.row)].selfTime &-= Int64(truncatingIfNeeded: end &- begin)
     }
     package mutating func unknown() { unknownWords &+= 1 }
 }

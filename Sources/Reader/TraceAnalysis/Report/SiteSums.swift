@@ -113,8 +113,8 @@ private struct SiteSums: StreamSink, ~Copyable {
         }
     }
 
-    mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) {
-        sums[Int(frame.tag)].selfTime &-= Int64(truncatingIfNeeded: ticks)
+    mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {
+        sums[Int(frame.tag)].selfTime &-= Int64(truncatingIfNeeded: end &- begin)
     }
 
     mutating func leafSite(_ address: UInt64) { nextLeafSite = address }

@@ -333,8 +333,8 @@ extension PathSums: CallSink {
     }
 
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
-    mutating func unseen(_ frame: Frame, depth: Int, for ticks: UInt64) {
-        nodes[Int(path(frame))].selfTime &-= Int64(truncatingIfNeeded: ticks)
+    mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {
+        nodes[Int(path(frame))].selfTime &-= Int64(truncatingIfNeeded: end &- begin)
     }
 }
 

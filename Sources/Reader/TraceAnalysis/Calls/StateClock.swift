@@ -1,0 +1,156 @@
+// When the threads of a trace were off-CPU, as the reading of calls asks for it: how much of the time between two moments that lie close
+// to the last ones.
+import Presentation
+import TraceFormat
+
+/// Parts of a time, in ticks; the rest the thread was running.
+struct OffCPUTicks: BitwiseCopyable {
+    var waiting: UInt64 = 0
+    var runnable: UInt64 = 0
+
+    static func &+= (sum: inout OffCPUTicks, other: OffCPUTicks) {
+        sum.waiting &+= other.waiting
+        sum.runnable &+= other.runnable
+    }
+    static func &-= (sum: inout OffCPUTicks, other: OffCPUTicks) {
+        sum.waiting &-= other.waiting
+        sum.runnable &-= other.runnable
+    }
+}
+
+/// One thread's, with a cursor.
+struct StateClock: Sendable {
+    private struct Stretch: BitwiseCopyable {
+        var begin: UInt64
+        var end: UInt64
+        var isWaiting: Bool
+        /// Off-CPU time before it.
+        var before: OffCPUTicks
+
+        /// Off-CPU time up to a moment that is not before it.
+        func passed(at moment: UInt64) -> OffCPUTicks {
+            var passed = before
+            let part = min(moment, end) &- begin
+            if isWaiting { passed.waiting &+= part } else { passed.runnable &+= part }
+            return passed
+        }
+    }
+
+    /// Stretches off-CPU, in order.
+    private let stretches: [Stretch]
+    /// Times that the kernel has not reported, in order.
+    private let unknown: [Range<UInt64>]
+    /// The cursor: between these moments the thread was in one state.
+    private var low: UInt64 = 1
+    private var high: UInt64 = 0
+    /// All bits set where it was waiting, or runnable.
+    private var waitingMask: UInt64 = 0
+    private var runnableMask: UInt64 = 0
+
+    /// A thread of which the kernel has reported nothing.
+    init() {
+        stretches = []
+        unknown = [0..<UInt64.max]
+    }
+
+    init(_ states: ThreadStates) {
+        var stretches: [Stretch] = [], unknown: [Range<UInt64>] = [], before = OffCPUTicks(), known: UInt64 = 0
+        for one in states.stretches {
+            if one.begin > known { unknown.append(known..<one.begin) }
+            known = max(known, one.end)
+            switch one.state {
+            case .running: break
+            case .unknown: unknown.append(one.begin..<one.end)
+            case .waiting, .runnable:
+                let stretch = Stretch(begin: one.begin, end: one.end, isWaiting: one.state == .waiting, before: before)
+                before = stretch.passed(at: one.end)
+                stretches.append(stretch)
+            }
+        }
+        if known < .max { unknown.append(known..<UInt64.max) }
+        self.stretches = stretches
+        self.unknown = unknown
+    }
+
+    /// Off-CPU time between two moments.
+    @inline(__always) mutating func offCPU(from begin: UInt64, to end: UInt64) -> OffCPUTicks {
+        if _fastPath(begin >= low && end <= high) {
+            let length = end > begin ? end &- begin : 0
+            return OffCPUTicks(waiting: length & waitingMask, runnable: length & runnableMask)
+        }
+        return moved(from: begin, to: end)
+    }
+
+    @inline(never) private mutating func moved(from begin: UInt64, to end: UInt64) -> OffCPUTicks {
+        guard end > begin else { return OffCPUTicks() }
+        var off = passed(at: end)
+        off &-= passed(at: begin)
+        seek(end)
+        return off
+    }
+
+    /// Index of the first stretch that begins later.
+    private func following(_ moment: UInt64) -> Int { bisect(stretches.count) { stretches[$0].begin <= moment } }
+
+    private func passed(at moment: UInt64) -> OffCPUTicks {
+        let next = following(moment)
+        return next == 0 ? OffCPUTicks() : stretches[next - 1].passed(at: moment)
+    }
+
+    private mutating func seek(_ moment: UInt64) {
+        let next = following(moment), last = next > 0 ? stretches[next - 1] : nil
+        if let last, moment < last.end {
+            (low, high) = (last.begin, last.end)
+            (waitingMask, runnableMask) = last.isWaiting ? (.max, 0) : (0, .max)
+        } else {
+            (low, high) = (last?.end ?? 0, next < stretches.count ? stretches[next].begin : .max)
+            (waitingMask, runnableMask) = (0, 0)
+        }
+    }
+
+    /// Off-CPU time between two moments, as far as it lies in the window.
+    func offCPU(from begin: UInt64, to end: UInt64, in window: TimeWindow) -> OffCPUTicks {
+        var sum = OffCPUTicks()
+        guard begin < end else { return sum }
+        for part in window.intersection(begin..<end).moments where !part.isEmpty {
+            sum &+= passed(at: part.upperBound)
+            sum &-= passed(at: part.lowerBound)
+        }
+        return sum
+    }
+
+    /// Returns how much of that time the kernel has not reported.
+    func unknown(from begin: UInt64, to end: UInt64, in window: TimeWindow) -> UInt64 {
+        guard begin < end else { return 0 }
+        return unknown.reduce(0) { sum, part in
+            let part = part.clamped(to: begin..<end)
+            return sum &+ window.length(from: part.lowerBound, to: part.upperBound)
+        }
+    }
+}
+
+struct StateClocks: Sendable {
+    private var clocks: [UInt32: StateClock] = [:]
+
+    /// nil where the kernel has reported no context switches and rows show wall time. Where they show another, all time is running.
+    init?(_ trace: TraceFile, _ reading: StateReading) {
+        guard reading != .nothing, trace.noSwitches == nil || reading.shown != .wall else { return nil }
+        for states in ThreadStates.all(trace.ofAllThreads, KernelRecords(trace)) {
+            if let thread = states.thread { clocks[thread] = StateClock(states) }
+        }
+    }
+
+    subscript(thread: UInt32) -> StateClock { clocks[thread] ?? StateClock() }
+
+    /// Time that all threads ran the program's code, by state, and what of it the kernel has not reported.
+    func whole(_ trace: TraceFile, _ spans: ThreadSpans) -> (times: StateTimes, unknown: UInt64) {
+        var times = StateTimes(), unknown: UInt64 = 0
+        for thread in trace.chunksOfThread.compactMap({ $0.first?.thread }) {
+            guard let span = spans[thread] else { continue }
+            let clock = self[thread]
+            times &+= StateTimes(whole: span.length, clock.offCPU(from: span.begin, to: span.end, in: trace.window))
+            unknown &+= clock.unknown(from: span.begin, to: span.end, in: trace.window)
+        }
+        return (times, unknown)
+    }
+}
