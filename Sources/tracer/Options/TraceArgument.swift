@@ -34,10 +34,10 @@ struct ProcessChoice: ParsableArguments {
     }
 
     /// Sums up what the chosen processes did.
-    func summary(_ run: TraceRun, asRun: Bool = false, names: Bool) throws -> RunSummary {
+    func summary(_ run: TraceRun, asRun: Bool = false, names: Bool, states: StateReading = .nothing) throws -> RunSummary {
         let summary = withProgress(basename(run.path)) { progress in
-            if let isWanted { return RunSummary(run, asRun: asRun, names: names, progress: progress, isWanted) }
-            return RunSummary(run, asRun: asRun, names: names, progress: progress)
+            if let isWanted { return RunSummary(run, asRun: asRun, names: names, states: states, progress: progress, isWanted) }
+            return RunSummary(run, asRun: asRun, names: names, states: states, progress: progress)
         }
         if process != nil, summary.processes.isEmpty { throw noProcess(in: run.path, of: (try? run.open()) ?? []) }
         return summary

@@ -5,8 +5,8 @@ import Synchronization
 import TraceAnalysis
 
 /// Merges the trees of all files.
-func reading(_ files: [TraceFile]) -> CallTree {
-    withProgress(files) { CallTree.reading(files, progress: $0) }
+func reading(_ files: [TraceFile], states: StateReading = .nothing) -> CallTree {
+    withProgress(files) { CallTree.reading(files, states: states, progress: $0) }
 }
 
 /// Reads the call sites of all files.

@@ -43,6 +43,7 @@ package struct FunctionRow: Record {
         .column("self") { $0.isUntimed ? "-" : $0.figures.selfMark + column(readable(signed: $0.figures.selfTime)) }
         Member("share", "self_ns as a part of all self times and the programs' own code, 0 to 1; null: that is not known", \.share)
             .column("share") { $0.isUntimed ? "-" : $0.share.map { percent($0) } ?? "-" }
+        SplitTimes.members { $0.figures.states }
         Member("min_ns", "of one call; null where none has a known length", \.figures.minimum).column("minimum") {
             spelt($0.figures.minimum)
         }

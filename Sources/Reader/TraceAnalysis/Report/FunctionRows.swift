@@ -1,23 +1,30 @@
-// The rows of a report, from what the reading added up.
+// The rows of a report, from what the reading added up: by one accumulator, or by one for each state.
 import Presentation
 
 extension Accumulator {
     /// Entries and calls of one symbol and module are one row.
-    mutating func functions(_ table: FunctionNames, _ scale: TimeScale, _ cost: CallCost) -> [FunctionSummary] {
-        var firstOf: [FunctionNames.Row: Int] = [:]
-        for row in 1..<max(table.rowCount, 1) where isUsed(row) {
+    /// - Parameters:
+    ///   - times: of the rows by state, in ticks; nil: not asked for
+    ///   - time: what these sums are of
+    mutating func functions(
+        _ table: FunctionNames, _ scale: TimeScale, _ cost: CallCost, _ times: [SplitTimes]? = nil, of time: CallTime = .wall
+    ) -> [FunctionSummary] {
+        var firstOf: [FunctionNames.Row: Int] = [:], byState = times
+        for row in 1..<max(table.rowCount, 1) where isUsed(row) || byState?.isUsed(row) == true {
             var key = table.rows[row - 1]
             key.isEntryOnly = false
             if let first = firstOf[key] {
                 merge(row, into: first)
+                byState?.merge(row, into: first)
             } else {
                 firstOf[key] = row
             }
         }
         var result: [FunctionSummary] = []
-        for row in 1..<max(sums.count, 1) where isUsed(row) {
+        for row in 1..<max(sums.count, 1) where isUsed(row) || byState?.isUsed(row) == true {
             let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(unknownFunctions[row - table.rowCount])
             result.append(summary(row, function, scale, cost))
+            if let times = byState?[row].inNanoseconds(scale) { result[result.count - 1].show(times, as: time) }
         }
         return result
     }
@@ -38,7 +45,45 @@ extension Accumulator {
     }
 }
 
+extension [SplitTimes] {
+    func isUsed(_ row: Int) -> Bool { self[row] != SplitTimes() }
+
+    fileprivate mutating func merge(_ row: Int, into other: Int) {
+        self[other] &+= self[row]
+        self[row] = SplitTimes()
+    }
+}
+
+extension SplitSums where Base == Accumulator {
+    /// Times of all rows by state, in ticks.
+    var rowTimes: [SplitTimes] {
+        func times(_ time: (FunctionSums) -> Int64, _ row: Int) -> StateTimes {
+            let whole = time(wall.sums[row]), waited = time(waiting.sums[row])
+            return StateTimes(whole: whole, waiting: waited, runnable: whole &- waited &- time(running.sums[row]))
+        }
+        return (0..<wall.sums.count).map { row in
+            SplitTimes(selfTime: times(\.selfTime, row), total: times({ Int64(truncatingIfNeeded: $0.total) }, row))
+        }
+    }
+
+    mutating func with<R>(_ time: CallTime, _ body: (inout Accumulator) -> R) -> R {
+        switch time {
+        case .wall: body(&wall)
+        case .running: body(&running)
+        case .waiting: body(&waiting)
+        }
+    }
+}
+
 extension FunctionSummary {
+    /// Takes over what each state has of the times, of which one is shown.
+    mutating func show(_ times: SplitTimes, as time: CallTime) {
+        states = times
+        selfTime = times.selfTime[time]
+        total = Nanoseconds(UInt64(max(times.total[time], 0)))
+        if time == .waiting { recording = nil } // the agent's work is not waiting
+    }
+
     /// - Parameter scale: of the sums; nil: they are nanoseconds
     init(
         _ function: FunctionNames.Row, _ sums: FunctionSums, _ durations: borrowing DurationCounts, _ scale: TimeScale? = nil,

@@ -27,6 +27,11 @@ package struct ReportOutput: Record {
         Member("duration_ns", \.run.summary.duration)
         Member("window", windowMeaning, \.run.reportedWindow)
         Member("in_calls_ns", "time in recorded calls, all threads together", \.run.summary.inCalls)
+        Member("time", timeMeaning, \.run.time.rawValue)
+        Member("states", "times of all threads by state; null: the kernel has reported no context switches, or rows are call sites") {
+            output in
+            output.run.summary.states.map { ReportedStates(times: $0, unknown: output.run.summary.unknownState) }
+        }
         Member("events", "words that record calls", \.run.summary.events)
         Member("dropped", "calls that could not be written", \.run.summary.dropped)
         Member("filtered", "by time and by depth, while recording") { $0.run.summary.filteredByTime &+ $0.run.summary.filteredByDepth }
@@ -54,6 +59,19 @@ extension ThreadSummary: Record {
             "how long it ran the program's code, calls before and after main included; null where the file lacks events of its middle",
             \.span)
         Member("own_ns", "what of that no recorded call covers", \.own)
+    }
+}
+
+/// Times of all threads while they ran the program's code.
+private struct ReportedStates: Record {
+    var times: StateTimes
+    var unknown: Nanoseconds
+
+    static let members = declare {
+        Member("running_ns", "on a CPU, or the kernel has reported nothing", \.times.running)
+        Member("waiting_ns", \.times.waiting)
+        Member("runnable_ns", "others had the CPUs", \.times.runnable)
+        Member("unknown_ns", "of running_ns: the kernel has reported nothing, or records are missing", \.unknown)
     }
 }
 

@@ -48,7 +48,7 @@ extension RunSummary {
     ) -> String {
         let all = (summary.functions + summary.ownCodes).sorted(by: order.comesFirst)
         let rows = top > 0 ? Array(all.prefix(top)) : all
-        var lines = [style.bold(headline), ""]
+        var lines = [style.bold(headline)] + (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm) + [""]
         if rows.isEmpty {
             let isWhole = only?.window.isWhole ?? true
             lines.append(
@@ -76,6 +76,31 @@ extension RunSummary {
         if rows.count < all.count { lines.append(style.dim("… \(grouped(UInt64(all.count - rows.count))) more: --top 0")) }
         return lines.joined(separator: "\n") + "\n"
     }
+}
+
+extension RunSummary {
+    /// What a reader of these times has to know of the threads' states.
+    private var stateNotes: [String] {
+        guard let states = summary.states else { return [] }
+        var notes: [String] = []
+        let busy = states.running &+ states.runnable
+        if time == .wall, states.runnable > 0, Double(states.runnable) >= Self.leastRunnable * Double(busy) {
+            let share = percent(Double(states.runnable) / Double(busy))
+            notes.append(
+                "\(share) of the time in which threads could run, \(readable(signed: states.runnable)), others had the CPUs: --time running leaves it out"
+            )
+        }
+        if time != .wall || !notes.isEmpty, Double(summary.unknownState.count) >= Self.leastUnknown * Double(states.whole) {
+            notes.append("\(readable(summary.unknownState)) of the threads' time has no record of its state, and counts as running")
+        }
+        return notes
+    }
+
+    /// Share of the time in which threads could run that others had the CPUs: from here on wall times are of the machine, too. On an idle
+    /// machine it is 1 or 2%.
+    private static let leastRunnable = 0.1
+    /// Share of all time that is not worth a line: kernel events begin and end a little beside the program.
+    private static let leastUnknown = 0.001
 }
 
 extension String {

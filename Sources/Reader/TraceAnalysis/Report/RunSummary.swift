@@ -18,19 +18,22 @@ package struct RunSummary: Sendable {
     package var windowText: String? { if let only { only.windowText(until: summary.end) } else { window?.text } }
     var reportedWindow: ReportedWindow? { if let only { only.reportedWindow(until: summary.end) } else { window?.reported } }
     private var window: RunWindow?
+    /// What the times of rows are.
+    package let time: CallTime
 
     /// - Parameters:
     ///   - asRun: as if there were several traces, even if there is one
     ///   - names: rows for functions are wanted
+    ///   - states: what of the threads' states is
     ///   - isWanted: whether a trace is; all are without it
     package init(
-        _ run: TraceRun, asRun: Bool = false, workers: Int = TraceFile.cpuCount, names: Bool = true, progress: ReadingProgress? = nil,
-        _ isWanted: @escaping @Sendable (TraceFile) -> Bool = { _ in true }
+        _ run: TraceRun, asRun: Bool = false, workers: Int = TraceFile.cpuCount, names: Bool = true, states: StateReading = .nothing,
+        progress: ReadingProgress? = nil, _ isWanted: @escaping @Sendable (TraceFile) -> Bool = { _ in true }
     ) {
         let rates = ClockRates(run.files)
         self.init(
             run.path, run.files.map { $0.byteCount }, asRun: asRun, unreadable: run.unreadable, workers: workers, names: names,
-            progress: progress
+            states: states, progress: progress
         ) { index in
             let trace = try TraceFile(path: run.files[index].path, rates: rates)
             return isWanted(trace) ? trace : nil
@@ -44,20 +47,21 @@ package struct RunSummary: Sendable {
     ///   - asRun: as if there were several traces, even if there is one
     package init(
         _ traces: [TraceFile], path: String, window: RunWindow? = nil, asRun: Bool = false, workers: Int = TraceFile.cpuCount,
-        names: Bool = true, progress: ReadingProgress? = nil
+        names: Bool = true, states: StateReading = .nothing, progress: ReadingProgress? = nil
     ) {
         self.init(
-            path, traces.map { $0.usedByteCount }, asRun: asRun, unreadable: [], workers: workers, names: names, progress: progress
+            path, traces.map { $0.usedByteCount }, asRun: asRun, unreadable: [], workers: workers, names: names, states: states,
+            progress: progress
         ) { traces[$0] }
         self.window = window
     }
 
     private init(
-        _ path: String, _ sizes: [UInt64], asRun: Bool, unreadable: [String], workers: Int, names: Bool, progress: ReadingProgress?,
-        _ open: @escaping @Sendable (Int) throws -> TraceFile?
+        _ path: String, _ sizes: [UInt64], asRun: Bool, unreadable: [String], workers: Int, names: Bool, states: StateReading,
+        progress: ReadingProgress?, _ open: @escaping @Sendable (Int) throws -> TraceFile?
     ) {
         let sharing = WorkSharing(sizes, workers: workers)
-        let readers = (0..<sharing.workers).map { _ in RunReader(open, hasNames: names) }
+        let readers = (0..<sharing.workers).map { _ in RunReader(open, hasNames: names, states) }
         if sizes.count == 1, !asRun {
             readers[0].readOnly(workers: workers, progress: progress)
         } else {
@@ -76,13 +80,15 @@ package struct RunSummary: Sendable {
             unreadable + readers.flatMap { $0.failures }
             + parts.flatMap { part in part.image.warnings.map { "\(part.image.path): \($0)" } }
         processes = RunProcess.processes(of: parts.map { $0.image })
+        time = states.shown
         if only != nil {
             summary = parts[0].summary
             return
         }
         let begun = parts.map { $0.image.begun }.min() ?? 0, ended = parts.map { $0.image.ended }.max() ?? 0
         summary = Summary(
-            parts.map { $0.summary }, duration: Nanoseconds(ended > begun ? ended - begun : 0), functions: readers[0].sums.functions())
+            parts.map { $0.summary }, duration: Nanoseconds(ended > begun ? ended - begun : 0),
+            functions: readers[0].sums.functions(of: states.time))
     }
 }
 
@@ -96,23 +102,25 @@ private final class RunReader: @unchecked Sendable {
 
     private let open: @Sendable (Int) throws -> TraceFile?
     private let hasNames: Bool
+    private let states: StateReading
     private let names = NameCache()
     var sums = RunSums()
     private(set) var parts: [Part] = []
     private(set) var only: TraceFile?
     private(set) var failures: [String] = []
 
-    init(_ open: @escaping @Sendable (Int) throws -> TraceFile?, hasNames: Bool) {
+    init(_ open: @escaping @Sendable (Int) throws -> TraceFile?, hasNames: Bool, _ states: StateReading) {
         self.open = open
         self.hasNames = hasNames
+        self.states = states
     }
 
     /// One of several traces.
     func read(_ index: Int, workers: Int) {
         guard let trace = opened(index) else { return }
         let table = FunctionNames(unnamed: trace.metadata)
-        let summary = Summary(trace, table, workers: workers) { accumulator in
-            if hasNames { sums.add(accumulator, table, trace, names) }
+        let summary = Summary(trace, table, workers: workers, states: states) { accumulator, times in
+            if hasNames { sums.add(accumulator, times, table, trace, names) }
             return []
         }
         parts.append(Part(index: index, summary: summary, image: ProcessImage(trace, summary)))
@@ -121,7 +129,7 @@ private final class RunReader: @unchecked Sendable {
     /// The trace of a run of one.
     func readOnly(workers: Int, progress: ReadingProgress?) {
         guard let trace = opened(0) else { return }
-        let summary = Summary(trace, workers: workers, names: hasNames, progress: progress)
+        let summary = Summary(trace, workers: workers, names: hasNames, states: states, progress: progress)
         parts.append(Part(index: 0, summary: summary, image: ProcessImage(trace, summary)))
         only = trace
     }

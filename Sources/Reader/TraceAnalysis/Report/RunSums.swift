@@ -14,6 +14,8 @@ struct RunSums: ~Copyable {
     private var sums = PlainArray<FunctionSums>()
     /// Cost of recording in the functions' own time, in nanoseconds; nil where a trace does not say.
     private var recording: [UInt64?] = []
+    /// Times by state; nil where a trace does not say, or nobody asks.
+    private var states: [SplitTimes?] = []
     private var durations = DurationCounts()
 
     mutating func number(_ row: FunctionNames.Row, _ site: CallSite? = nil) -> Int {
@@ -22,20 +24,25 @@ struct RunSums: ~Copyable {
         let number = rows.count
         rows.append((row, site))
         recording.append(0)
+        states.append(SplitTimes())
         numbers[key] = number
         if number >= sums.count { sums.append(repeating: FunctionSums(), count: 256) }
         return number
     }
 
-    /// - Parameter table: by which `trace` was read; its rows need no names
-    mutating func add(_ accumulator: borrowing Accumulator, _ table: FunctionNames, _ trace: TraceFile, _ names: NameCache) {
+    /// - Parameters:
+    ///   - times: of the rows by state, in ticks
+    ///   - table: by which `trace` was read; its rows need no names
+    mutating func add(
+        _ accumulator: borrowing Accumulator, _ times: [SplitTimes]?, _ table: FunctionNames, _ trace: TraceFile, _ names: NameCache
+    ) {
         let scale = trace.timeScale, cost = CallCost(trace)
         var functionOfRow = [UInt32](repeating: 0, count: table.rowCount)
         for (id, row) in table.rowOfFunction.enumerated() where row != 0 && functionOfRow[Int(row)] == 0 {
             functionOfRow[Int(row)] = UInt32(id)
         }
         let modules = trace.metadata.modules.mapValues { $0.name }
-        for row in 1..<max(accumulator.sums.count, 1) where accumulator.isUsed(row) {
+        for row in 1..<max(accumulator.sums.count, 1) where accumulator.isUsed(row) || times?.isUsed(row) == true {
             let number: Int
             if row < table.rowCount, let function = trace.metadata.functions[functionOfRow[row]] {
                 if let module = function.module.flatMap({ modules[$0] }), let known = numbers[Key(symbol: function.rawName, module: module)]
@@ -50,6 +57,7 @@ struct RunSums: ~Copyable {
             }
             add(accumulator.sums[row], accumulator.durations, to: number, scale)
             add(accumulator.recording(row, cost)?.count, to: number)
+            add(times?[row].inNanoseconds(scale), to: number)
         }
     }
 
@@ -59,6 +67,10 @@ struct RunSums: ~Copyable {
         let number = number(FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false))
         add(accumulator.sums[row], accumulator.durations, to: number, trace.timeScale)
         add(accumulator.recording(row, CallCost(trace))?.count, to: number)
+    }
+
+    private mutating func add(_ times: SplitTimes?, to number: Int) {
+        states[number] = states[number].flatMap { sum in times.map { sum.adding($0) } }
     }
 
     private mutating func add(_ recording: UInt64?, to number: Int) {
@@ -84,16 +96,19 @@ struct RunSums: ~Copyable {
             let number = number(other.rows[index].function, other.rows[index].site)
             sums[number].add(theirs)
             add(other.recording[index], to: number)
+            add(other.states[index], to: number)
             durations.add(other.durations, row: theirs.durationRow, to: &sums[number].durationRow)
         }
     }
 
-    func functions() -> [FunctionSummary] {
+    /// - Parameter time: what was added up, where times by state are asked for
+    func functions(of time: CallTime? = nil) -> [FunctionSummary] {
         rows.indices.map { index in
             let site = rows[index].site
             var summary = FunctionSummary(
                 rows[index].function, sums[index], durations, recording: site == nil ? recording[index].map { Nanoseconds($0) } : nil)
             summary.site = site
+            if let time, let times = states[index] { summary.show(times, as: time) }
             return summary
         }
     }

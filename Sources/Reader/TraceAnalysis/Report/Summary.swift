@@ -22,6 +22,8 @@ package struct FunctionSummary: Sendable {
     /// Length of one call; nil when none has a known length.
     package var average, minimum, maximum, median, percentile99: Nanoseconds?
     package var shape = DurationShape()
+    /// `selfTime` and `total` by state, of wall time whichever they show; nil: not asked for, or not known.
+    package var states: SplitTimes?
     /// The part of `selfTime` that recording took; nil where the trace does not say what it costs.
     package var recording: Nanoseconds?
     /// Without what recording took; nil where that is not asked for.
@@ -98,6 +100,10 @@ package struct Summary: Sendable {
     /// Self times of all functions and the programs' own code, whichever rows are kept: what shares are parts of. Calls that end on
     /// another thread are in another thread's `span`.
     package private(set) var selfTime = Nanoseconds(0)
+    /// Time that all threads ran the program's code, by state, and how long of that the kernel has reported nothing; nil: not asked for, or
+    /// not known.
+    package private(set) var states: StateTimes?
+    package private(set) var unknownState = Nanoseconds(0)
     package private(set) var threads: [ThreadSummary] = []
     package private(set) var duration = Nanoseconds(0)
     package private(set) var end = Ticks(0)
@@ -121,29 +127,62 @@ package struct Summary: Sendable {
     package private(set) var overwritten: UInt64 = 0
 
     /// - Parameter workers: how many threads read; memory is a megabyte or two for each and what the functions need.
-    package init(_ trace: TraceFile, workers: Int = TraceFile.cpuCount, names: Bool = true, progress: ReadingProgress? = nil) {
+    package init(
+        _ trace: TraceFile, workers: Int = TraceFile.cpuCount, names: Bool = true, states: StateReading = .nothing,
+        progress: ReadingProgress? = nil
+    ) {
         let table = names ? FunctionNames(trace.metadata) : FunctionNames(unnamed: trace.metadata)
         let cost = CallCost(trace)
-        self.init(trace, table, workers: workers, progress: progress) { names ? $0.functions(table, trace.timeScale, cost) : [] }
+        self.init(trace, table, workers: workers, states: states, progress: progress) {
+            names ? $0.functions(table, trace.timeScale, cost, $1, of: states.shown) : []
+        }
     }
 
-    /// - Parameter rows: of what was added up by `table`
+    /// - Parameter rows: of what was added up by `table`, with the times by state in ticks if they are asked for
     init(
-        _ trace: TraceFile, _ table: FunctionNames, workers: Int, progress: ReadingProgress? = nil,
-        rows: (inout Accumulator) -> [FunctionSummary]
+        _ trace: TraceFile, _ table: FunctionNames, workers: Int, states: StateReading, progress: ReadingProgress? = nil,
+        rows: (inout Accumulator, [SplitTimes]?) -> [FunctionSummary]
     ) {
         var spans = ThreadSpans(trace)
-        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in Accumulator(table, spans) }
-        end = all.end
-        duration = trace.timeScale.nanoseconds(from: trace.firstTicks, to: end)
-        spans.settle(all)
-        summarize(trace, all, spans)
-        if own.count > 0 {
-            ownCodes = [.ownCode(of: basename(trace.program), own)]
-            ownCodes[0].holdsSuppressed = all.withSink { $0.ownCodeHoldsSuppressed }
+        let clocks = StateClocks(trace, states)
+        if let clocks, let time = states.time {
+            let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in
+                SplitSums(clocks, spans) { Accumulator(table, spans) }
+            }
+            spans.settle(all)
+            let own = all.withSink { sums in
+                take(sums.wall)
+                return sums.own(of: trace, spans)
+            }
+            summarize(trace, all, spans, all.withSink { $0.wall.coverage.byThread })
+            addOwnCode(of: trace, all.withSink { $0.wall.ownCodeHoldsSuppressed })
+            if !ownCodes.isEmpty {
+                let times = own.inNanoseconds(trace.timeScale, whole: ownCodes[0].selfTime)
+                ownCodes[0].show(SplitTimes(selfTime: times, total: times), as: time)
+            }
+            functions = all.withSink { sums in
+                let times = sums.rowTimes
+                return sums.with(time) { rows(&$0, times) }
+            }
+        } else {
+            let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in Accumulator(table, spans) }
+            spans.settle(all)
+            all.withSink { take($0) }
+            summarize(trace, all, spans, all.withSink { $0.coverage.byThread })
+            addOwnCode(of: trace, all.withSink { $0.ownCodeHoldsSuppressed })
+            functions = all.withSink { rows(&$0, nil) }
         }
-        functions = all.withSink(rows)
+        if let (times, unknown) = clocks?.whole(trace, spans) {
+            self.states = times.inNanoseconds(trace.timeScale)
+            unknownState = trace.timeScale.nanoseconds(unknown)
+        }
         selfTime = Self.selfTime(of: functions + ownCodes)
+    }
+
+    private mutating func addOwnCode(of trace: TraceFile, _ holdsSuppressed: Bool) {
+        guard own.count > 0 else { return }
+        ownCodes = [.ownCode(of: basename(trace.program), own)]
+        ownCodes[0].holdsSuppressed = holdsSuppressed
     }
 
     /// Sums up several traces: the counts of all, and these rows.
@@ -158,11 +197,14 @@ package struct Summary: Sendable {
         for part in parts {
             threads += part.threads
             end = max(end, part.end)
+            if let times = part.states { states = (states ?? StateTimes()).adding(times) }
+            unknownState = Nanoseconds(unknownState.count &+ part.unknownState.count)
             for count in counts { self[keyPath: count] &+= part[keyPath: count] }
             for row in part.ownCodes {
                 let known = own[row.module], total = Nanoseconds(row.total.count &+ (known?.total.count ?? 0))
                 own[row.module] = .ownCode(of: row.module, total)
                 own[row.module]?.holdsSuppressed = row.holdsSuppressed || known?.holdsSuppressed == true
+                own[row.module]?.states = known == nil ? row.states : known?.states.flatMap { sum in row.states.map { sum.adding($0) } }
             }
         }
         ownCodes = own.sorted { $0.key < $1.key }.map(\.value)
@@ -204,20 +246,23 @@ package struct Summary: Sendable {
     package var own: Nanoseconds { Nanoseconds(threads.reduce(0) { $0 &+ ($1.own?.count ?? 0) }) }
     package var inCalls: Nanoseconds { span.without(own) }
 
-    private mutating func summarize(_ trace: TraceFile, _ all: StreamWorker<Accumulator>, _ spans: ThreadSpans) {
+    private mutating func take(_ sums: borrowing Accumulator) {
+        calls = sums.calls
+        orphans = sums.orphans
+        unwound = sums.unwound
+        migrations = sums.migrations
+        unknownWords = sums.unknownWords
+    }
+
+    private mutating func summarize<Sink: StreamSink & ~Copyable>(
+        _ trace: TraceFile, _ all: StreamWorker<Sink>, _ spans: ThreadSpans, _ covered: [UInt32: CoveredTime]
+    ) {
+        end = all.end
+        duration = trace.timeScale.nanoseconds(from: trace.firstTicks, to: end)
         completes = all.stack.completes
         enters = all.stack.enters
         exits = all.stack.exits
         tooDeep = all.stack.tooDeep
-        var covered: [UInt32: CoveredTime] = [:]
-        all.withSink { sums in
-            covered = sums.coverage.byThread
-            calls = sums.calls
-            orphans = sums.orphans
-            unwound = sums.unwound
-            migrations = sums.migrations
-            unknownWords = sums.unknownWords
-        }
         overwritten = all.overwritten
         events = completes &+ enters &+ exits
         dropped = trace.lostCalls

@@ -60,6 +60,15 @@ package struct CallTree: Sendable {
         /// started. 0 where `isCostKnown` is false.
         package var selfCost: UInt64 = 0
         package var totalCost: UInt64 = 0
+        /// `selfTime` and `total` by state, of wall time whichever they show; meaningful where the tree has a `time`.
+        package var states = SplitTimes()
+
+        /// The total does not count again: the node lies in another one that has it.
+        mutating func removeTotal() {
+            total = 0
+            totalCost = 0
+            states.total = StateTimes()
+        }
 
         /// As if nothing had been recorded.
         package var correctedSelf: Int64 { selfTime &- Int64(clamping: min(selfCost, UInt64(max(selfTime, 0)))) }
@@ -119,41 +128,72 @@ package struct CallTree: Sendable {
     var holders: Set<Int> = []
     /// Who calls the functions of the first level is below them: all figures of a path are those of its first function.
     var isInverted = false
+    /// What `selfTime`, `total` and the lengths of calls are. nil: wall time, and no states are known.
+    package internal(set) var time: CallTime?
 }
 
 extension CallTree {
     /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. If there are more than a million and a half
     /// paths, the longest are not distinguished: what goes on from a path of the length that is left is one node, "(further paths)".
-    package init(_ trace: TraceFile, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil) {
-        self.init(trace, workers: workers, progress: progress, FunctionNames(trace.metadata))
+    package init(
+        _ trace: TraceFile, states: StateReading = .nothing, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
+    ) {
+        self.init(trace, states, workers: workers, progress: progress, FunctionNames(trace.metadata))
     }
 
     /// One of several.
-    init(_ trace: TraceFile, workers: Int, names: NameCache) {
-        self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
+    init(_ trace: TraceFile, _ states: StateReading, workers: Int, names: NameCache) {
+        self.init(trace, states, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
     }
 
     /// With other limits for paths: while reading, and in the end.
     package init(_ trace: TraceFile, workers: Int, mostPaths: Int, keptPaths: Int? = nil) {
-        self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata), mostPaths: mostPaths, keptPaths: keptPaths)
+        self.init(
+            trace, .nothing, workers: workers, progress: nil, FunctionNames(trace.metadata), mostPaths: mostPaths, keptPaths: keptPaths)
     }
 
     private init(
-        _ trace: TraceFile, workers: Int, progress: ReadingProgress?, _ table: FunctionNames, mostPaths: Int = PathSums.mostPaths,
-        keptPaths: Int? = nil
+        _ trace: TraceFile, _ states: StateReading, workers: Int, progress: ReadingProgress?, _ table: FunctionNames,
+        mostPaths: Int = PathSums.mostPaths, keptPaths: Int? = nil
     ) {
         var spans = ThreadSpans(trace)
         let files = LoadedFiles(trace)
-        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in
-            PathSums(table, spans, files, mostPaths: mostPaths, keptPaths: keptPaths)
+        let paths = { [spans] in PathSums(table, spans, files, mostPaths: mostPaths, keptPaths: keptPaths) }
+        if let time = states.time, let clocks = StateClocks(trace, states) {
+            let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in SplitSums(clocks, spans, paths) }
+            let end = all.end, calls = all.calls
+            spans.settle(all)
+            self = all.withSink {
+                $0.withEach { $0.finish() }
+                let times = $0.pathTimes(time, of: trace, spans)
+                return CallTreeAssembly(trace, table, $0.wall, spans, times, calls: calls, end: end).tree(trace.timeScale)
+            }.showing(time)
+        } else {
+            let all = StreamWorker.read(trace, table, workers: workers, progress: progress, paths)
+            let end = all.end, calls = all.calls
+            spans.settle(all)
+            self = all.withSink {
+                $0.finish()
+                return CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale)
+            }
         }
-        let end = all.end, calls = all.calls
-        spans.settle(all)
-        self = all.withSink {
-            $0.finish()
-            return CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale)
+        if time != .waiting { addCost(CallCost(trace)) } // the agent's work is not waiting
+    }
+
+    /// The same with the time that its nodes show, which so far is wall time.
+    private func showing(_ time: CallTime) -> CallTree {
+        var tree = self
+        tree.time = time
+        if time == .wall { return tree }
+        for index in nodes.indices {
+            let states = nodes[index].states
+            tree.nodes[index].selfTime = states.selfTime[time]
+            tree.nodes[index].total = UInt64(max(states.total[time], 0))
+            // Rounding does not make one call longer than all.
+            if let length = tree.nodes[index].minimum { tree.nodes[index].minimum = min(length, tree.nodes[index].total) }
+            if let length = tree.nodes[index].maximum { tree.nodes[index].maximum = min(length, tree.nodes[index].total) }
         }
-        addCost(CallCost(trace))
+        return CallTree([tree]) // in the order of this time
     }
 
     /// The same with names for texts.

@@ -13,6 +13,8 @@ struct CallTreeAssembly {
     private var functions: [Function] = []
     private var numberOfFunction: [Function: Int] = [:]
     private var suppressed: Set<Int> = [], holders: Set<Int> = []
+    /// What the times of the trees show that were added.
+    private var times: Set<CallTime?> = []
     private var childOf: [Edge: Int] = [:]
 
     private struct Edge: Hashable {
@@ -36,6 +38,7 @@ struct CallTreeAssembly {
         let numbers = tree.functions.map { number($0) }
         suppressed.formUnion(tree.suppressed.map { numbers[$0] })
         holders.formUnion(tree.holders.map { numbers[$0] })
+        times.insert(tree.time)
         return numbers
     }
 
@@ -91,6 +94,7 @@ struct CallTreeAssembly {
         node.part &+= sums.part
         node.selfCost &+= sums.selfCost
         node.totalCost &+= sums.totalCost
+        node.states &+= sums.states
     }
 
     /// All of a tree; `rootNumber` says which root here takes what is below one of its roots.
@@ -121,7 +125,11 @@ struct CallTreeAssembly {
     func tree(_ scale: TimeScale? = nil) -> CallTree {
         var totals = nodes.map { $0.total }
         for root in roots { totals[root.node] = 0 }
-        for node in nodes where node.parent >= 0 && nodes[node.parent].parent < 0 { totals[node.parent] &+= node.total }
+        var statesOfRoot: [Int: StateTimes] = [:]
+        for node in nodes where node.parent >= 0 && nodes[node.parent].parent < 0 {
+            totals[node.parent] &+= node.total
+            statesOfRoot[node.parent, default: StateTimes()] &+= node.states.total
+        }
         let ranks = alphabeticalRanks()
         func comesFirst(_ a: Int, _ b: Int) -> Bool {
             if totals[a] != totals[b] { return totals[a] > totals[b] }
@@ -160,7 +168,10 @@ struct CallTreeAssembly {
             while let (index, parent) = stack.popLast() {
                 var node = nodes[index]
                 node.parent = parent
-                if parent < 0 { node.total = totals[index] }
+                if parent < 0 {
+                    node.total = totals[index]
+                    node.states = SplitTimes(selfTime: StateTimes(), total: statesOfRoot[index] ?? StateTimes())
+                }
                 for child in children[first[index]..<first[index + 1]].reversed() { stack.append((child, result.count)) }
                 result.append(node)
             }
@@ -169,36 +180,65 @@ struct CallTreeAssembly {
             result[index].end = max(result[index].end, index + 1)
             if result[index].parent >= 0 { result[result[index].parent].end = max(result[result[index].parent].end, result[index].end) }
         }
-        if let scale { Self.convert(&result, functions.count, scale) }
-        return CallTree(
+        if let scale { convert(&result, functions.count, scale) }
+        var tree = CallTree(
             processes: processes, roots: sortedRoots, nodes: result, functions: functions, suppressed: suppressed, holders: holders)
+        // States are not known of processes with and without them together.
+        tree.time = times.count == 1 ? times.first! : nil
+        return tree
     }
 
-    /// Converts ticks to nanoseconds. The remainder from rounding a self time goes to the function's next path, and a
-    /// total that is the sum of its parts in ticks is their sum in nanoseconds too.
-    private static func convert(_ nodes: inout [CallTree.Node], _ functionCount: Int, _ scale: TimeScale) {
-        var parts = nodes.map { $0.selfTime } // and the totals above it, in ticks, then in nanoseconds
-        for node in nodes where node.parent >= 0 { parts[node.parent] &+= Int64(truncatingIfNeeded: node.total) }
-        let isSum = nodes.indices.map { nodes[$0].parent < 0 || parts[$0] == Int64(truncatingIfNeeded: nodes[$0].total) }
-        var before = [Int64](repeating: 0, count: functionCount)
-        for index in nodes.indices where nodes[index].parent >= 0 {
-            let function = nodes[index].function
-            let after = before[function] &+ nodes[index].selfTime
-            nodes[index].selfTime = scale.signedNanoseconds(after) &- scale.signedNanoseconds(before[function])
-            before[function] = after
-        }
-        for index in nodes.indices { parts[index] = nodes[index].parent < 0 ? 0 : nodes[index].selfTime }
-        for index in nodes.indices.reversed() {
-            let ticks = nodes[index].total
-            let total = isSum[index] && parts[index] >= 0 ? UInt64(parts[index]) : scale.nanoseconds(ticks).count
+    /// Converts ticks to nanoseconds.
+    private func convert(_ nodes: inout [CallTree.Node], _ functionCount: Int, _ scale: TimeScale) {
+        let ticks = nodes.map(\.total)
+        Self.convert(
+            &nodes, functionCount, scale, { ($0.selfTime, Int64(truncatingIfNeeded: $0.total)) }, { $0.selfTime = $1 },
+            { $0.total = UInt64(max($1, 0)) })
+        for index in nodes.indices {
+            let total = nodes[index].total
             // Nor does rounding make one call longer than all.
             func length(_ call: UInt64) -> UInt64 {
-                call <= ticks ? min(scale.nanoseconds(call).count, total) : scale.nanoseconds(call).count
+                call <= ticks[index] ? min(scale.nanoseconds(call).count, total) : scale.nanoseconds(call).count
             }
             nodes[index].minimum = nodes[index].minimum.map(length)
             nodes[index].maximum = nodes[index].maximum.map(length)
-            nodes[index].total = total
-            if nodes[index].parent >= 0 { parts[nodes[index].parent] &+= Int64(clamping: nodes[index].total) }
+        }
+        if !times.contains(where: { $0 != nil }) { return }
+        Self.convert(
+            &nodes, functionCount, scale, { ($0.states.selfTime.waiting, $0.states.total.waiting) }, { $0.states.selfTime.waiting = $1 },
+            { $0.states.total.waiting = $1 })
+        Self.convert(
+            &nodes, functionCount, scale, { ($0.states.selfTime.runnable, $0.states.total.runnable) }, { $0.states.selfTime.runnable = $1 },
+            { $0.states.total.runnable = $1 })
+        for index in nodes.indices {
+            let node = nodes[index], states = node.states
+            nodes[index].states = SplitTimes(
+                selfTime: StateTimes(whole: node.selfTime, waiting: states.selfTime.waiting, runnable: states.selfTime.runnable),
+                total: StateTimes(whole: Int64(clamping: node.total), waiting: states.total.waiting, runnable: states.total.runnable))
+        }
+    }
+
+    /// Converts one of the times. The remainder from rounding a self time goes to the function's next path, and a
+    /// total that is the sum of its parts in ticks is their sum in nanoseconds too.
+    private static func convert(
+        _ nodes: inout [CallTree.Node], _ functionCount: Int, _ scale: TimeScale, _ times: (CallTree.Node) -> (own: Int64, total: Int64),
+        _ setSelf: (inout CallTree.Node, Int64) -> Void, _ setTotal: (inout CallTree.Node, Int64) -> Void
+    ) {
+        var parts = nodes.map { times($0).own } // and the totals above it, in ticks, then in nanoseconds
+        for node in nodes where node.parent >= 0 { parts[node.parent] &+= times(node).total }
+        let isSum = nodes.indices.map { nodes[$0].parent < 0 || parts[$0] == times(nodes[$0]).total }
+        var before = [Int64](repeating: 0, count: functionCount)
+        for index in nodes.indices where nodes[index].parent >= 0 {
+            let function = nodes[index].function
+            let after = before[function] &+ times(nodes[index]).own
+            setSelf(&nodes[index], scale.signedNanoseconds(after) &- scale.signedNanoseconds(before[function]))
+            before[function] = after
+        }
+        for index in nodes.indices { parts[index] = nodes[index].parent < 0 ? 0 : times(nodes[index]).own }
+        for index in nodes.indices.reversed() {
+            let time = isSum[index] && parts[index] >= 0 ? parts[index] : scale.signedNanoseconds(times(nodes[index]).total)
+            setTotal(&nodes[index], time)
+            if nodes[index].parent >= 0 { parts[nodes[index].parent] &+= time }
         }
     }
 
@@ -221,8 +261,12 @@ struct CallTreeAssembly {
 
 // From one reading.
 extension CallTreeAssembly {
-    init(_ trace: TraceFile, _ table: FunctionNames, _ sums: borrowing PathSums, _ spans: ThreadSpans, calls: [UInt32: UInt64], end: Ticks)
-    {
+    /// - Parameter states: nil: they are not asked for
+    init(
+        _ trace: TraceFile, _ table: FunctionNames, _ sums: borrowing PathSums, _ spans: ThreadSpans, _ states: SplitPaths? = nil,
+        calls: [UInt32: UInt64], end: Ticks
+    ) {
+        times = [states?.time]
         let process = add(CallTree.Process(trace, end: end))
         let numbers = functionNumbers(table, sums)
         var rootOfNode: [UInt32: Int] = [:]
@@ -245,7 +289,12 @@ extension CallTreeAssembly {
             } else if here[Int(node.parent)] >= 0 {
                 let function = node.row == PathSums.elsewhere ? number(CallTree.elsewhere) : numbers[Int(node.row)]
                 here[index] = child(here[Int(node.parent)], function)
-                add(CallTree.Node(node), to: here[index])
+                var sums = CallTree.Node(node)
+                if let states {
+                    sums.states = states.times[index]
+                    if sums.minimum != nil { (sums.minimum, sums.maximum) = states.lengths[index] }
+                }
+                add(sums, to: here[index])
             }
         }
         if sums.isInterleaved { sumTotals() }
@@ -261,15 +310,23 @@ extension CallTreeAssembly {
             var node = Self.empty(parent: -1, function: -1)
             node.total = own
             node.selfTime = Int64(clamping: own)
+            if let off = states?.own[thread] {
+                let times = StateTimes(whole: own, off)
+                node.states = SplitTimes(selfTime: times, total: times)
+            }
             add(node, to: child(self.node(ofRoot: number), self.number(.ownCode(of: trace.program))))
         }
     }
 
     /// Makes every total the sum of what it consists of. A call that went on below several paths has no length on any.
     private mutating func sumTotals() {
-        for index in nodes.indices { nodes[index].total = UInt64(max(nodes[index].selfTime, 0)) }
+        for index in nodes.indices {
+            nodes[index].total = UInt64(max(nodes[index].selfTime, 0))
+            nodes[index].states.total = nodes[index].states.selfTime
+        }
         for index in nodes.indices.reversed() where nodes[index].parent >= 0 {
             nodes[nodes[index].parent].total &+= nodes[index].total
+            nodes[nodes[index].parent].states.total &+= nodes[index].states.total
             if nodes[index].maximum ?? 0 > nodes[index].total { nodes[index].maximum = nil }
             if nodes[index].minimum ?? 0 > nodes[index].total { nodes[index].minimum = nil }
         }

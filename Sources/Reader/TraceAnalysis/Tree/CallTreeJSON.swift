@@ -4,6 +4,7 @@ import Presentation
 extension CallTree: Record {
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
+        Member("time", timeMeaning) { ($0.time ?? .wall).rawValue }
         Member("processes", \.processes)
         Member("roots", "a thread each, or several that were merged", \.roots)
         Member("functions", \.functions)
@@ -21,7 +22,8 @@ extension CallTree: Record {
             if !isInverted || isFirst(index) { subject = node.function }
             rows.append(
                 NodeRow(
-                    node: node, whole: whole, isSuppressed: suppressed.contains(subject), holdsSuppressed: holders.contains(subject)))
+                    node: node, states: time == nil ? nil : node.states, whole: whole, isSuppressed: suppressed.contains(subject),
+                    holdsSuppressed: holders.contains(subject)))
         }
         return rows
     }
@@ -64,6 +66,7 @@ extension CallTree.Function: Record {
 /// A node, with its share of its thread.
 private struct NodeRow: Record {
     var node: CallTree.Node
+    var states: SplitTimes?
     /// Total of the root, in nanoseconds.
     var whole: UInt64
     var isSuppressed: Bool, holdsSuppressed: Bool
@@ -77,6 +80,7 @@ private struct NodeRow: Record {
             $0.whole > 0 ? Double($0.node.total) / Double($0.whole) : nil
         }
         Member("self_ns", \.node.selfTime)
+        SplitTimes.members { $0.states }
         Member("min_ns", \.node.minimum)
         Member("max_ns", \.node.maximum)
         Member("open", "calls still running at the end", \.node.open)

@@ -34,21 +34,28 @@ extension CallTree {
                 let process = root.process.map { processes[$0] }, total = merged.nodes[root.node].total
                 return FunctionSummary(
                     name: process.map { "\($0.name) \($0.pid)" } ?? name(of: root), symbol: "", module: "", calls: root.calls,
-                    timedCalls: root.calls, total: Nanoseconds(total), selfTime: Int64(clamping: total))
+                    timedCalls: root.calls, total: Nanoseconds(total), selfTime: Int64(clamping: total), states: merged.states(of: root))
             }
         case .thread:
             return roots.map { root in
                 FunctionSummary(
                     name: name(of: root), symbol: "", module: root.process.map { processes[$0].name } ?? "",
                     calls: root.calls, timedCalls: root.calls, total: Nanoseconds(nodes[root.node].total),
-                    selfTime: Int64(clamping: nodes[root.node].total))
+                    selfTime: Int64(clamping: nodes[root.node].total), states: states(of: root))
             }
         }
+    }
+
+    /// All times of a row that is a root are one.
+    private func states(of root: Root) -> SplitTimes? {
+        let times = nodes[root.node].states.total
+        return time == nil ? nil : SplitTimes(selfTime: times, total: times)
     }
 
     /// A row of these functions.
     private func marked(_ row: FunctionSummary, _ functions: [Int]) -> FunctionSummary {
         var row = row
+        if time == nil { row.states = nil }
         row.isSuppressed = functions.contains { suppressed.contains($0) }
         row.holdsSuppressed = functions.contains { holders.contains($0) }
         return row
@@ -103,8 +110,7 @@ extension CallTree {
             }
             var part = node
             if active[number] > 0 {
-                part.total = 0
-                part.totalCost = 0
+                part.removeTotal()
             }
             CallTreeAssembly.add(part, to: &sums[number].1.node)
             sums[number].1.length &+= node.total
@@ -121,6 +127,7 @@ extension FunctionSummary {
         self.init(
             name: function.name, symbol: function.symbol, module: function.module, calls: node.calls,
             timedCalls: node.timedCalls, total: Nanoseconds(node.total), selfTime: node.selfTime)
+        states = node.states
         correctedTotal = CorrectedTime(
             Int64(clamping: node.correctedTotal), error: cost?.error(of: node.totalCost, calls: node.timedCalls, isSelf: false) ?? 0)
         correctedSelf = CorrectedTime(node.correctedSelf, error: cost?.error(of: node.selfCost, calls: node.timedCalls, isSelf: true) ?? 0)

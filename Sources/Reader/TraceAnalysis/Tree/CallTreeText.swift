@@ -252,6 +252,9 @@ extension CallTree {
         }
     }
 
+    /// What times are that are not wall times; nil: they are.
+    package var timeNote: String? { time.flatMap(\.note) }
+
     /// "thread 4711 main", "4 threads".
     package func title(_ root: Root) -> String {
         let thread =

@@ -29,19 +29,21 @@ extension CallTree {
         let root = assembly.add(emptyRoot), top = assembly.node(ofRoot: root)
         let numbers = assembly.numbers(of: self)
         var walks: [Walk] = [] // in preorder of the calls
-        var whole: UInt64 = 0
+        var whole: UInt64 = 0, states = StateTimes()
         forEachNode(of: chosen) { index, above in
             guard chosen.contains(nodes[index].function) else { return }
             walks.append(Walk(call: index, next: index, node: top))
-            if above == 0 { whole &+= nodes[index].total }
+            if above == 0 {
+                whole &+= nodes[index].total
+                states &+= nodes[index].states.total
+            }
         }
         var ends: [Int] = [] // the end of the last call in each node here that lies in no other one of it
         func add(_ call: Int, to node: Int) {
             var sums = nodes[call]
             while ends.count <= node { ends.append(0) }
             if call < ends[node] {
-                sums.total = 0
-                sums.totalCost = 0
+                sums.removeTotal()
             } else {
                 ends[node] = sums.end
             }
@@ -74,6 +76,7 @@ extension CallTree {
         for process in processes { _ = assembly.add(process) }
         var tree = assembly.tree()
         tree.nodes[tree.roots[0].node].total = whole
+        tree.nodes[tree.roots[0].node].states.total = states
         tree.isInverted = true
         return tree
     }
@@ -108,8 +111,7 @@ extension CallTree {
             var sums = node
             if depth > longest + 1 { // its time is in that of a call which is there already
                 here[index] = parent
-                sums.total = 0
-                sums.totalCost = 0
+                sums.removeTotal()
             } else {
                 here[index] = assembly.child(parent, depth > longest ? elsewhere : numbers[node.function])
             }
@@ -142,7 +144,7 @@ extension CallTree {
         for process in processes { _ = assembly.add(process) }
         let numbers = assembly.numbers(of: self)
         var through = [UInt64](repeating: 0, count: nodes.count)
-        var throughCost = through
+        var throughCost = through, throughStates = [StateTimes](repeating: StateTimes(), count: nodes.count)
         var isOnPath = [Bool](repeating: false, count: nodes.count)
         var isBelow = [Bool](repeating: false, count: nodes.count)
         forEachNode(of: chosen) { index, above in isBelow[index] = above > 0 || chosen.contains(nodes[index].function) }
@@ -153,6 +155,7 @@ extension CallTree {
             isOnPath[parent] = !isBelow[parent]
             through[parent] &+= isOutermost ? nodes[index].total : through[index]
             throughCost[parent] &+= isOutermost ? nodes[index].totalCost : throughCost[index]
+            throughStates[parent] &+= isOutermost ? nodes[index].states.total : throughStates[index]
         }
         var here = [Int](repeating: -1, count: nodes.count)
         for var root in roots where isOnPath[root.node] {
@@ -169,6 +172,7 @@ extension CallTree {
                 sums.selfTime = 0
                 sums.selfCost = 0
                 sums.totalCost = throughCost[index]
+                sums.states = SplitTimes(selfTime: StateTimes(), total: throughStates[index])
             }
             assembly.add(sums, to: here[index])
         }

@@ -338,6 +338,46 @@ extension PathSums: CallSink {
     }
 }
 
+/// What a reading found of the states of paths and threads, in ticks.
+struct SplitPaths {
+    /// The time that nodes are to show: so are the lengths of single calls.
+    var time: CallTime
+    /// Indexed by the number of the path.
+    var times: [SplitTimes]
+    var lengths: [(minimum: UInt64, maximum: UInt64)]
+    /// Own code, by thread.
+    var own: [UInt32: OffCPUTicks]
+}
+
+extension SplitSums where Base == PathSums {
+    /// - Parameter spans: when all is read
+    func pathTimes(_ time: CallTime, of trace: TraceFile, _ spans: ThreadSpans) -> SplitPaths {
+        func times(_ value: (PathNode) -> Int64, _ node: Int) -> StateTimes {
+            let whole = value(wall.nodes[node]), waited = value(waiting.nodes[node])
+            return StateTimes(whole: whole, waiting: waited, runnable: whole &- waited &- value(running.nodes[node]))
+        }
+        let nodes = 0..<wall.nodes.count
+        var own: [UInt32: OffCPUTicks] = [:]
+        for (thread, _) in wall.threads {
+            if let span = spans[thread] { own[thread] = ownOffCPU(thread, span, in: trace.window) }
+        }
+        return SplitPaths(
+            time: time,
+            times: nodes.map { node in
+                SplitTimes(selfTime: times(\.selfTime, node), total: times({ Int64(truncatingIfNeeded: $0.total) }, node))
+            },
+            lengths: nodes.map { index in
+                let node =
+                    switch time {
+                    case .wall: wall.nodes[index]
+                    case .running: running.nodes[index]
+                    case .waiting: waiting.nodes[index]
+                    }
+                return (node.minimum, node.maximum)
+            }, own: own)
+    }
+}
+
 extension PathSums: StreamSink {
     mutating func begin(thread: UInt32) {
         root = rootNode(thread)

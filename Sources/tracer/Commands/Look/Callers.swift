@@ -11,7 +11,7 @@ struct Callers: ParsableCommand {
             function's calls and time that came through that path. The second tree shows what the function calls, from \
             all callers together. Callers are recorded functions: those of the program itself only with tracer record \
             --functions '*'. (not recorded) is other code, where it is one caller of several. --sites shows calling lines, \
-            also of code that is not recorded.
+            also of code that is not recorded. --time running shows the time on a CPU only, --time waiting that spent waiting.
 
             EXAMPLES
               tracer callers app.trace SQL_exec
@@ -41,6 +41,7 @@ struct Callers: ParsableCommand {
     var json = false
     @Flag(help: "With --sites: the rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
     var csv = false
+    @OptionGroup var time: TimeOption
     @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var names: NameOptions
@@ -54,13 +55,16 @@ struct Callers: ParsableCommand {
         }
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
         if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
+        if sites, time.time != .wall { throw ValidationError("--time applies to functions, not to --sites") }
+        try time.checkCorrect(correct)
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
     }
 
     func run() throws {
         let files = try threads.narrow(window.narrow(choice.open(openRun(Array(words.dropLast()))), least: least.time))
         if sites { return try printSites(files) }
-        let tree = reading(files)
+        try time.check(files)
+        let tree = reading(files, states: time.reading(isAsked: json))
         let chosen = tree.functions(matching: FunctionPattern(function))
         guard !chosen.isEmpty else {
             throw noCall(in: files, nearest: tree.nearest(to: function))
@@ -72,6 +76,7 @@ struct Callers: ParsableCommand {
             options.isCorrected = correct
             let style = output.style
             try writeLosses(files, output)
+            if let note = tree.timeNote { try output.line(style.dim(note)) }
             for (index, (title, whole)) in [("who calls it", upward), ("what it calls", downward)].enumerated() {
                 let view = whole.named(names.style)
                 guard let root = view.roots.first else { continue }

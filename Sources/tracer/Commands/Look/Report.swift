@@ -15,7 +15,8 @@ struct Report: ParsableCommand {
             where it is above a tenth. (own code): what the program ran while no recorded call was open. A call still running \
             at the end counts up to there. In a time window (--from, --to, --around), total and self are what lies inside it, \
             also of calls that began before; calls are those that begin in it, and average to maximum those that end in it, \
-            too. With --by caller, (thread) is code that is not recorded.
+            too. With --by caller, (thread) is code that is not recorded. With --time running or waiting all columns but \
+            calls are of that time: of each call only what its thread was on a CPU, or waited.
 
             EXAMPLES
               tracer report app.trace --sort total --top 10
@@ -29,6 +30,8 @@ struct Report: ParsableCommand {
               # one function: how long its calls took, the slowest, callers, callees
               tracer report app.trace malloc
               tracer report app.trace --lines   # where each function is in its source
+              # without the time in which other programs had the CPUs
+              tracer report app.trace --time running
               tracer report app.trace --from 1.2 --to 40%
               # what happened in the slow requests
               tracer report app.trace --around handle_request --min 5ms
@@ -69,6 +72,7 @@ struct Report: ParsableCommand {
     @Flag(help: "Also file and line of each function, from debug information (DWARF) in its file or in a separate one.")
     var lines = false
 
+    @OptionGroup var time: TimeOption
     @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
@@ -83,6 +87,10 @@ struct Report: ParsableCommand {
             throw ValidationError("--lines applies to functions, not to --by \(by.rawValue)")
         }
         if by == .site, correct { throw ValidationError("--correct applies to functions, not to --by site") }
+        if time.time != .wall, by == .site || by == .process, !correct {
+            throw ValidationError("--time applies to functions, not to --by \(by.rawValue)")
+        }
+        try time.checkCorrect(correct)
         if by == .process, filter != nil { throw ValidationError("--filter chooses functions; processes are chosen by --process") }
     }
 
@@ -99,8 +107,9 @@ struct Report: ParsableCommand {
 
     /// All of one function, in all processes.
     private func report(_ function: String, of run: TraceRun) throws {
-        if by != .function || filter != nil || correct {
-            throw CommandFailure("--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
+        if by != .function || filter != nil || correct || time.time != .wall {
+            throw CommandFailure(
+                "--by, --filter, --correct and --time apply to all functions: remove them, or remove \(function)", status: 2)
         }
         let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
         let traces = try threads.narrow(narrowed)
@@ -126,21 +135,25 @@ struct Report: ParsableCommand {
         let needsTree = correct || by == .module || by == .caller || by == .thread
         let hasNames = by == .function, asRun = run.files.count != 1 || trace.choice.process != nil || by == .process
         var whole: RunSummary, files: [TraceFile]?
+        let hasStates = by != .site && by != .process
+        // The line about threads without a CPU needs no more than their sums.
+        let states = hasStates && !json && !csv && time.time == .wall ? .ofThreads : time.reading(isAsked: hasStates)
+        if time.time != .wall { try time.check(trace.choice.open(run)) }
         if window.isWhole, threads.pattern == nil {
             if shortest.least != nil { _ = try window.narrow([], least: shortest.least) }
-            whole = try trace.choice.summary(run, asRun: asRun, names: hasNames)
+            whole = try trace.choice.summary(run, asRun: asRun, names: hasNames, states: states)
         } else {
             let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
             let traces = try threads.narrow(narrowed)
             files = traces
             whole = withProgress(basename(run.path)) {
-                RunSummary(traces, path: run.path, window: window, asRun: asRun, names: hasNames, progress: $0)
+                RunSummary(traces, path: run.path, window: window, asRun: asRun, names: hasNames, states: states, progress: $0)
             }
         }
         guard !whole.processes.isEmpty else { throw CommandFailure(whole.warnings.first ?? "no trace in \(run.path)") }
         let only = whole.only.map { [$0] }
         if needsTree {
-            let files = try files ?? only ?? trace.choice.open(run), tree = reading(files)
+            let files = try files ?? only ?? trace.choice.open(run), tree = reading(files, states: time.reading(isAsked: json || csv))
             if correct { try Tree.checkCost(of: tree, files) }
             if by == .function {
                 whole.summary.correct(by: tree.rows(by: by))

@@ -21,7 +21,8 @@ struct Tree: ParsableCommand {
             total: from entry to exit, all calls of the path together. self: without the recorded calls made from it. \
             share: of the thread's time. (own code): what the thread ran while no recorded call was open. A line that begins \
             with > is the only callee of the line above that gets a line. Callees that are too small for a line of their own \
-            are added up in one line below their caller.
+            are added up in one line below their caller. --time running shows the time on a CPU only, --time waiting that \
+            spent waiting.
 
             EXAMPLES
               tracer tree app.trace --min-share 5%
@@ -44,6 +45,7 @@ struct Tree: ParsableCommand {
     @Option(help: ArgumentHelp("One tree for each thread, process, or for the whole run.", valueName: "thread|process|run"))
     var by = Roots.thread
 
+    @OptionGroup var time: TimeOption
     @OptionGroup var threads: ThreadOption
 
     @Option(help: ArgumentHelp("Only paths through matching functions: NAME or MODULE!NAME.", valueName: "glob"))
@@ -61,11 +63,13 @@ struct Tree: ParsableCommand {
 
     func validate() throws {
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
+        try time.checkCorrect(correct)
     }
 
     func run() throws {
         let files = try threads.narrow(window.narrow(traces.open(), least: least.time))
-        var tree = reading(files)
+        try time.check(files)
+        var tree = reading(files, states: time.reading(isAsked: json))
         if !window.isWhole { tree = tree.filtered { tree.nodes[$0.node].total > 0 || $0.calls > 0 } } // threads of other times
         if let focus {
             let chosen = tree.functions(matching: FunctionPattern(focus))
@@ -109,6 +113,7 @@ struct Tree: ParsableCommand {
                 let title =
                     root.process.map { tree.title(tree.processes[$0]) } ?? counted(UInt64(tree.processes.count), "process", "processes")
                 try output.line(style.bold(title))
+                if isFirst, let note = tree.timeNote { try output.line(style.dim(note)) }
                 process = root.process
                 isFirst = false
             }
