@@ -46,6 +46,9 @@ private func consume(_ trace: TraceFile, number: Int) {
         _ = sites.json.text()
         _ = sites.lines(width: 80, names: .usual, style: plain)
         _ = TreeDiff(before: [tree], after: [tree], isCorrected: true).text(top: 3, width: 80, plain)
+        let split = CallTree(trace, states: .ofFunctions(.running), workers: 1)
+        _ = TreeDiff(before: [split], after: [split]).json.text()
+        _ = RunSummary([trace], path: "", workers: 1, states: .ofFunctions(.waiting)).table(by: .selfTime, top: 3, style: plain)
     case 4:
         // Twice: of several processes of a run each may be who another one waited for.
         let waits = WaitReport([trace, trace], workers: 1)

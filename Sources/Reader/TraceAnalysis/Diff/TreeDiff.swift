@@ -1,9 +1,35 @@
 // Differences between two sets of runs. Functions are matched by module and name, whatever their addresses. A name is
 // taken without what compilers append to it (.constprop.0); a function without a name, whose module+offset moves with
 // every build, is matched by its callers and callees. Self times are compared: with the program's own code they add up
-// to the time of all threads, so each row is a part of the difference and none is counted twice.
+// to the time of all threads, so each row is a part of the difference and none is counted twice. Where the kernel's account of all of them is
+// there, time in which a thread could have run and others had the CPUs is no part of it: it is the machine's.
 
 package struct TreeDiff: Sendable {
+    /// The time that sides are compared by.
+    package enum Time: String, Sendable {
+        case wall, running, waiting
+        case runningAndWaiting = "running+waiting"
+
+        package init(_ time: CallTime) {
+            self =
+                switch time {
+                case .wall: .wall
+                case .running: .running
+                case .waiting: .waiting
+                }
+        }
+
+        /// Returns what of a time is compared.
+        fileprivate func of(_ states: StateTimes) -> Int64 {
+            switch self {
+            case .wall: states.whole
+            case .running: states.running
+            case .waiting: states.waiting
+            case .runningAndWaiting: states.running &+ states.waiting
+            }
+        }
+    }
+
     /// Numbers of one function or one path: one for each run of a side.
     package struct Side: Sendable {
         package var calls: [Double]
@@ -78,11 +104,22 @@ package struct TreeDiff: Sendable {
     package let duration: Row
     /// True if order and noise are judged by times without the recording overhead.
     package let isCorrected: Bool
+    package let time: Time
+    /// Time of all threads in which they could have run and others had the CPUs; nil: not known.
+    package let runnable: Row?
 
-    /// One tree for each run.
-    package init(before: [CallTree], after: [CallTree], isCorrected: Bool = false) {
+    /// One tree for each run, with states where they are known.
+    /// - Parameter time: nil: running and waiting where the states of all are known, else wall time. Others need states.
+    package init(before: [CallTree], after: [CallTree], by wanted: Time? = nil, isCorrected: Bool = false) {
         self.isCorrected = isCorrected
-        var union = Union(beforeCount: before.count, afterCount: after.count)
+        let areKnown = (before + after).allSatisfy { $0.time != nil }
+        time = areKnown ? wanted ?? .runningAndWaiting : .wall
+        func runnable(_ trees: [CallTree]) -> Side {
+            Side(
+                calls: [], selfTime: trees.map { tree in Double(tree.roots.reduce(0) { $0 &+ tree.nodes[$1.node].states.total.runnable }) })
+        }
+        self.runnable = areKnown ? Row(before: runnable(before), after: runnable(after)) : nil
+        var union = Union(beforeCount: before.count, afterCount: after.count, time)
         let renamed = RenamedFunctions(before, after)
         // The program may have been built under another name; its own code is its own code.
         let program = before.first?.processes.first?.program ?? ""
@@ -164,6 +201,7 @@ private struct Union {
     }
     let beforeCount: Int
     let afterCount: Int
+    let time: TreeDiff.Time
     private(set) var nodes: [Node] = []
     private(set) var functions: [CallTree.Function] = []
     private(set) var formerNames: [String?] = []
@@ -178,9 +216,10 @@ private struct Union {
         var module: String
     }
 
-    init(beforeCount: Int, afterCount: Int) {
+    init(beforeCount: Int, afterCount: Int, _ time: TreeDiff.Time) {
         self.beforeCount = beforeCount
         self.afterCount = afterCount
+        self.time = time
         whole = Array(repeating: Sums(), count: beforeCount + afterCount)
     }
 
@@ -198,7 +237,9 @@ private struct Union {
                 childOf[edge] = path
             }
             paths[index] = path
-            let sums = Sums(calls: Double(node.calls), selfTime: Double(node.selfTime), correctedSelf: Double(node.correctedSelf))
+            let selfTime = tree.time == nil ? node.selfTime : time.of(node.states.selfTime)
+            let corrected = selfTime &- Int64(clamping: min(node.selfCost, UInt64(max(selfTime, 0))))
+            let sums = Sums(calls: Double(node.calls), selfTime: Double(selfTime), correctedSelf: Double(corrected))
             nodes[path].sums[run] += sums
             whole[run] += sums
         }

@@ -24,6 +24,7 @@ extension TreeDiff {
         lines.append(
             "calls           \(number(whole.before.medianCalls)) before, \(number(whole.after.medianCalls)) after"
                 + (whole.callDifference == 0 ? "" : ": \(signedNumber(whole.callDifference))"))
+        lines.append("compared by     " + timeText)
         let changed = functions.filter { judged($0.row) != 0 || $0.row.callDifference != 0 }
         let clear = changed.filter { isNoise($0.row) != true }
         let noise = changed.count - clear.count
@@ -52,6 +53,19 @@ extension TreeDiff {
             if top > 0, chosen.count > top { lines.append(style.dim("… \(grouped(UInt64(chosen.count - top))) more: --top 0")) }
         }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// What the times are, and what they leave out.
+    package var timeText: String {
+        switch time {
+        case .wall: return "wall time" + (runnable == nil ? ": not all of them say when their threads had a CPU" : "")
+        case .running: return "time on a CPU"
+        case .waiting: return "time spent waiting"
+        case .runningAndWaiting:
+            guard let runnable else { return "running and waiting" }
+            return
+                "running and waiting; without \(spelt(runnable.before.medianSelf)) before and \(spelt(runnable.after.medianSelf)) after in which others had the CPUs"
+        }
     }
 
     private var figureKeys: [String] {
@@ -102,9 +116,15 @@ private func signedNumber(_ value: Double) -> String { (value < 0 ? "-" : "+") +
 
 extension TreeDiff: Record {
     package static let members = declare {
-        Member("schema", "1") { _ in 1 }
+        Member("schema", "2; until 1 self times were always wall times") { _ in 2 }
         Member("before_ns", "duration of the whole run; of several runs the median", \.duration.before.medianSelf)
         Member("after_ns", \.duration.after.medianSelf)
+        Member(
+            "time",
+            "what self times are: wall, running, waiting or running+waiting, which is without the time in which a thread could run and others had the CPUs",
+            \.time.rawValue)
+        Member("runnable_before_ns", "that time, of all threads; null: not known") { $0.runnable?.before.medianSelf }
+        Member("runnable_after_ns") { $0.runnable?.after.medianSelf }
         Member("whole", "own code and calls together") { $0.figures($0.whole) }
         Member("own", "own code") { $0.figures($0.own) }
         Member("in_calls") { $0.figures($0.inCalls) }

@@ -15,7 +15,9 @@ struct Diff: ParsableCommand {
             Compares self time and calls, function by function and path by path, sorted by their share of the \
             difference. Functions are matched by module and name. A side may be a directory, or several files with --before \
             and --after: then medians are compared, and differences within the spread of the runs count as noise. Traces \
-            of one tracer record are one run. Exit status 0, whatever the difference.
+            of one tracer record are one run. Where all traces have the kernel's context switches, time in which a thread \
+            could run and others had the CPUs is no part of self time, unless --time says so. Exit status 0, whatever the \
+            difference.
 
             EXAMPLES
               tracer diff before.trace after.trace
@@ -46,6 +48,11 @@ struct Diff: ParsableCommand {
         help:
             "Also show times without the agent's cost of recording, as measured in the same processes; order and noise are judged by that.")
     var correct = false
+    @Option(
+        help: ArgumentHelp(
+            "Compare by this time instead: all of it, that on a CPU, or that spent waiting.",
+            valueName: CallTime.allCases.map(\.rawValue).joined(separator: "|")))
+    var time: CallTime?
     @Flag(help: "One JSON object, with all functions and paths.")
     var json = false
     @Option(
@@ -67,6 +74,7 @@ struct Diff: ParsableCommand {
         if correct, html != nil {
             throw ValidationError("--correct cannot be combined with --html: a flame graph has one width per call")
         }
+        try TimeOption.checkCorrect(correct, time ?? .wall)
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
         let named = sides.count == 2 && before.isEmpty && after.isEmpty
         let listed = sides.isEmpty && !before.isEmpty && !after.isEmpty
@@ -78,19 +86,22 @@ struct Diff: ParsableCommand {
         let second = try openSet(sides.isEmpty ? after : [sides[1]])
         let doubts = doubts(first.flatMap { $0 }, second.flatMap { $0 })
         for doubt in doubts { complain(doubt) }
-        let trees = (
-            before: first.map { reading($0) },
-            after: second.map { reading($0) }
-        )
+        let all = (first + second).flatMap { $0 }, hasStates = all.allSatisfy { $0.noSwitches == nil }
+        if let time, time != .wall, let missing = all.first(where: { $0.noSwitches != nil }) {
+            throw TimeOption.unknown(time, missing)
+        }
+        let states: StateReading = hasStates && time != .wall ? .ofFunctions(.wall) : .nothing
+        let trees = (before: first.map { reading($0, states: states) }, after: second.map { reading($0, states: states) })
         // One side corrected and the other not would show the cost of recording as a difference.
         if correct, let unknown = (trees.before + trees.after).flatMap({ $0.processesOfUnknownCost }).first {
             throw CommandFailure(Tree.unknownCost((first + second).flatMap { $0 }.filter { $0.path == unknown.path }))
         }
-        let diff = TreeDiff(before: trees.before, after: trees.after, isCorrected: correct)
+        let diff = TreeDiff(before: trees.before, after: trees.after, by: time.map { TreeDiff.Time($0) }, isCorrected: correct)
         if let html {
             let programs = Set((first + second).flatMap { $0 }.map { basename($0.program) }).sorted().joined(separator: ", ")
             let page = DiffPage(
-                diff, title: "\(programs) compared", facts: "before \(describe(first)), after \(describe(second))", notes: doubts)
+                diff, title: "\(programs) compared",
+                facts: "before \(describe(first)), after \(describe(second)); compared by \(diff.timeText)", notes: doubts)
             try writePage(page.html, to: html, force: force)
         } else {
             try display.output().show(diff, json: json) { output in
