@@ -650,9 +650,13 @@ class Pprof(ExportTest):
                     program = "synthetic" if name == "(own code)" else "?"
                     functions[number] = without_file(name), modules[module] if module else program
                 found = collections.defaultdict(lambda: [0, 0])
-                for calls, time, leaf in re.findall(r"^\s*(\d+)\s+(-?\d+): (\d+)", head, re.MULTILINE):
+                states = "running/nanoseconds waiting/nanoseconds runnable/nanoseconds" in head
+                self.assertEqual(states, "self_running_ns" in figures("report", trace)["functions"][0])
+                for calls, time, parts, leaf in re.findall(r"^\s*(\d+)\s+(-?\d+)((?: +-?\d+)*): (\d+)", head, re.MULTILINE):
                     found[functions[leaf]][0] += int(calls)
                     found[functions[leaf]][1] += int(time)
+                    if states:
+                        self.assertEqual(sum(map(int, parts.split())), int(time), parts)
                 self.assertAgree({key: tuple(value) for key, value in found.items()}, trace, has_own_code=True)
                 used = {module for _, module in self.report(trace)} # pprof drops the others
                 build_ids = {module["build_id"] for module in figures("info", trace)["modules"]

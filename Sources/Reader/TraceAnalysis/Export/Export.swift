@@ -19,6 +19,11 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     package var isBinary: Bool { self == .perfetto || self == .pprof }
 }
 
+extension ExportFormat {
+    /// The formats that add up calls, and so can show a part of their time.
+    package var isSum: Bool { [.folded, .pprof, .callgrind].contains(self) }
+}
+
 package enum ExportWeight: String, CaseIterable, Sendable {
     case selfTime = "self"
     case total
@@ -27,11 +32,14 @@ package enum ExportWeight: String, CaseIterable, Sendable {
 package struct Export: Sendable {
     package let sources: [ExportSource]
     private let workerCount: Int
+    private let time: CallTime
 
     /// The traces become one picture, on the clock that the processes of a machine share.
-    package init(_ traces: [TraceFile], workers: Int = TraceFile.cpuCount) {
+    /// - Parameter time: for the formats that add up
+    package init(_ traces: [TraceFile], time: CallTime = .wall, workers: Int = TraceFile.cpuCount) {
         sources = ExportSource.sources(traces)
         workerCount = workers
+        self.time = time
     }
 
     /// Calls `output` with the parts of the file, in order. What it throws ends the export.
@@ -50,9 +58,11 @@ package struct Export: Sendable {
             try TimelineExport(workers: workerCount) { SpeedscopeSink(origin: origin, frames) }.write(sources, to: &writer)
         case .csv:
             try CallRowExport.write(sources, to: output)
-        case .folded: try FoldedExport.write(tree, weight, to: output)
-        case .pprof: try PprofExport.write(tree, sources, to: output)
-        case .callgrind: try CallgrindExport.write(tree, to: output)
+        case .folded: try FoldedExport.write(tree(time == .wall ? .nothing : .ofFunctions(time)), weight, to: output)
+        case .pprof: // a profile has all times
+            let tree = tree(.ofFunctions(time))
+            try PprofExport.write(tree, sources, .calls(states: tree.time == nil ? nil : time), to: output)
+        case .callgrind: try CallgrindExport.write(tree(time == .wall ? .nothing : .ofFunctions(time)), to: output)
         }
     }
 
@@ -69,5 +79,7 @@ package struct Export: Sendable {
         return sources.reduce(0) { $0 &+ $1.trace.wordCount } &* bytesOfWord
     }
 
-    private var tree: CallTree { CallTree(sources.map { CallTree($0.trace, workers: workerCount) }) }
+    private func tree(_ states: StateReading) -> CallTree {
+        CallTree(sources.map { CallTree($0.trace, states: states, workers: workerCount) })
+    }
 }

@@ -1,5 +1,5 @@
 // pprof's profile.proto, gzipped: https://github.com/google/pprof/blob/main/proto/profile.proto. A sample is a path with
-// two values: calls and nanoseconds of self time. A location is a function: traces know no lines.
+// two values: calls and nanoseconds of self time; and with those by state, where they are known. A location is a function: traces know no lines.
 import CTraceLayout
 import ELF
 import Presentation
@@ -31,26 +31,37 @@ struct PprofExport {
     }
 
     enum Measure {
-        case calls
+        /// `states`: the time that is shown first, where times by state are there too.
+        case calls(states: CallTime?)
         /// `period`: nanoseconds of each sample; 0 unknown.
         case samples(period: UInt64)
 
         var types: [(name: String, unit: String)] {
             switch self {
-            case .calls: [("calls", "count"), ("time", "nanoseconds")]
+            case .calls(let states):
+                [("calls", "count"), ("time", "nanoseconds")]
+                    + (states == nil ? [] : ["running", "waiting", "runnable"].map { ($0, "nanoseconds") })
             case .samples: [("samples", "count"), ("cpu", "nanoseconds")]
             }
         }
+        /// The one that is shown first.
+        var shown: String {
+            if case .calls(let states?) = self, states != .wall { return states.rawValue }
+            return types[1].name
+        }
         func values(_ node: CallTree.Node) -> [UInt64] {
             switch self {
-            case .calls: [node.calls, UInt64(bitPattern: node.selfTime)]
-            case .samples(let period): [node.calls, node.calls &* period]
+            case .calls(let states):
+                if states == nil { return [node.calls, UInt64(bitPattern: node.selfTime)] }
+                let own = node.states.selfTime
+                return [node.calls] + [own.whole, own.running, own.waiting, own.runnable].map { UInt64(bitPattern: $0) }
+            case .samples(let period): return [node.calls, node.calls &* period]
             }
         }
     }
 
     static func write(
-        _ tree: CallTree, _ sources: [ExportSource], _ measure: Measure = .calls, to output: ([UInt8]) throws -> Void
+        _ tree: CallTree, _ sources: [ExportSource], _ measure: Measure, to output: ([UInt8]) throws -> Void
     ) throws {
         var export = PprofExport()
         let tree = tree.shortened()
@@ -68,7 +79,7 @@ struct PprofExport {
                 $0.add(Field.ValueType.unit, unit)
             }
         }
-        profile.add(Field.Profile.defaultSampleType, string(measure.types[1].name))
+        profile.add(Field.Profile.defaultSampleType, string(measure.shown))
         guard let first = sources.min(by: { $0.trace.header.first.monotonic_ns < $1.trace.header.first.monotonic_ns }) else { return }
         profile.add(Field.Profile.time, first.trace.header.first_realtime_ns)
         let end = sources.map { $0.monotonic($0.end.raw) }.max() ?? 0

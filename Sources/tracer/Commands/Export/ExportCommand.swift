@@ -49,14 +49,23 @@ struct ExportCommand: ParsableCommand {
     @Option(help: "folded: self or total time of each stack.")
     var weight: ExportWeight = .selfTime
 
+    @OptionGroup var time: TimeOption
     @OptionGroup var threads: ThreadOption
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
 
+    func validate() throws {
+        if time.time != .wall, !format.isSum {
+            throw ValidationError(
+                "--time applies to folded, pprof and callgrind: \(format.rawValue) has each call with its beginning and end")
+        }
+    }
+
     func run() throws {
         let traces = try threads.narrow(window.narrow(traces.open(), least: shortest.least))
+        try time.check(traces)
         let path = output ?? ExportCommand.defaultName(self.traces.name(traces), format)
-        let export = Export(traces)
+        let export = Export(traces, time: time.time)
         try warn(of: export.estimatedByteCount(format), path)
         let file = try ExportOutput(path, force: force, isBinary: format.isBinary)
         try file.writing { try export.write(format, weight: weight, to: $0) }
