@@ -1,0 +1,176 @@
+"""What `report`, `tree`, `callers`, `diff` and `export` say of the time that functions were on a CPU, waited, or could have run, against the
+program's own account of its CPU time and against `threads`. Judged within one run, so that it does not matter what else the machine does."""
+import contextlib
+import os
+import subprocess
+import sys
+
+import build
+import suite
+from harness import Skipped, expect
+
+sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
+from kernel_account import kernel_reports  # noqa: E402
+
+NAMES = ["computes", "sleeps", "does_both", "recurses"]
+STATES = ["running", "waiting", "runnable"]
+SHARE = 0.05
+SLACK = 2_000_000  # ns: interrupts are in the thread's CPU time and in no switch
+
+
+class States(suite.Test):
+    def program(self):
+        return self.compile("states", "-O1", "-g", os.path.join(build.SUBJECTS, "part_states.c"))
+
+    def record(self, name="a.trace", cpu=None, options=(), **variables):
+        """Runs the program, on one CPU perhaps. Returns by function how long it took, how long of that on a CPU, and how often it was called:
+        all processes together."""
+        if not kernel_reports():
+            raise Skipped("the kernel does not report switches here")
+        if cpu is not None:
+            variables["ON_CPU"] = str(cpu)
+        lines = self.tool("record", "--quiet", "--force", "--functions", "states!*", "--exclude", "clock_gettime", *options, "-o", self.trace(name),
+                          "--", self.program(), env=self.environment(**variables)).stdout.splitlines()
+        known = {}
+        for name, *numbers in (line.split() for line in lines):
+            known[name] = tuple(sum(pair) for pair in zip(known.get(name, (0, 0, 0)), map(int, numbers)))
+        return known
+
+
+@contextlib.contextmanager
+def rivals(cpu, count):
+    """Busy loops on a CPU."""
+    loop = f"import os; os.sched_setaffinity(0, {{{cpu}}}); print(flush=True)\nwhile True: pass"
+    running = [subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE) for _ in range(count)]
+    try:
+        for rival in running:
+            rival.stdout.readline()
+        yield
+    finally:
+        for rival in running:
+            rival.kill()
+            rival.wait()
+            rival.stdout.close()
+
+
+def functions(report):
+    return {row["name"]: row for row in report["functions"]}
+
+
+def check(report, known):
+    """A report against what the program knows of itself."""
+    rows = functions(report)
+    for name, (wall, cpu, calls) in known.items():
+        row = rows[name]
+        total = {state: row[f"total_{state}_ns"] for state in STATES}
+        slack = SHARE * cpu + SLACK
+        expect(abs(total["running"] - cpu) <= slack, f"{name} ran {cpu} ns by its own clock: {total}")
+        expect(abs(sum(total.values()) - wall) <= SHARE * wall + SLACK, f"{name} took {wall} ns by its own clock: {total}")
+    for row in report["functions"]:
+        for time in ("self", "total"):
+            parts = [row[f"{time}_{state}_ns"] for state in STATES]
+            expect(sum(parts) == row[f"{time}_ns"] and min(parts) >= -1, f"{row['name']}: {time} {row[f'{time}_ns']} is {parts}")
+
+
+def a_function_has_its_own_cpu_time(test):
+    known = test.record()
+    report = test.json("report", test.trace())
+    check(report, known)
+    rows = functions(report)
+    # It does nothing but sleep, and the other one nothing but compute.
+    expect(rows["sleeps"]["total_waiting_ns"] > 50_000_000 and rows["computes"]["total_waiting_ns"] < SLACK, f"{rows['sleeps']} {rows['computes']}")
+
+
+def running_time_is_without_the_time_of_others(test):
+    """A program beside busy loops takes three times as long, and runs no longer."""
+    cpu = max(os.sched_getaffinity(0))
+    with rivals(cpu, 2):
+        known = test.record(cpu=cpu)
+    wall, ran, _ = known["computes"]
+    expect(wall > 1.5 * ran, f"beside two busy loops it ran {ran} of {wall} ns")
+    report = test.json("report", test.trace())
+    check(report, known)
+    text = test.tool("report", test.trace()).stdout
+    expect("others had the CPUs: --time running leaves it out" in text, text[:500])
+    rows = functions(report)
+    for time in ("running", "waiting"):
+        shown = test.json("report", test.trace(), "--time", time)
+        expect(shown["time"] == time and report["time"] == "wall", shown["time"])
+        for name, row in functions(shown).items():
+            expect(row["self_ns"] == rows[name][f"self_{time}_ns"] and row["total_ns"] == rows[name][f"total_{time}_ns"], f"{time}: {row} {rows[name]}")
+            expect(all(row[f"{kind}_{state}_ns"] == rows[name][f"{kind}_{state}_ns"] for kind in ("self", "total") for state in STATES), f"{row} {rows[name]}")
+            if row["calls"] == 2 and row["name"] in NAMES:
+                expect(row["min_ns"] + row["max_ns"] <= row["total_ns"] + 2 and row["max_ns"] <= row["total_ns"], f"{row}")
+        order = [row["self_ns"] for row in shown["functions"]]
+        expect(order == sorted(order, reverse=True) and "others had the CPUs" not in test.tool("report", test.trace(), "--time", time).stdout, f"{order}")
+    # The same in every output that adds up.
+    tree = test.json("tree", test.trace(), "--time", "running")
+    callers = test.json("callers", test.trace(), "computes", "--time", "running")["callers"]
+    for name in ("computes", "sleeps"):
+        [node] = [node for node in tree["nodes"] if node["function"] >= 0 and tree["functions"][node["function"]]["name"] == name]
+        expect(abs(node["total_ns"] - rows[name]["total_running_ns"]) <= 4, f"{node} {rows[name]}")
+        expect(node["total_runnable_ns"] == rows[name]["total_runnable_ns"], f"{node} {rows[name]}")
+    expect(abs(callers["nodes"][1]["total_ns"] - rows["computes"]["total_running_ns"]) <= 4, f"{callers['nodes'][1]}")
+    test.tool("export", test.trace(), "--format", "folded", "--time", "running", "--force", "-o", test.path("folded"))
+    with open(test.path("folded")) as lines:
+        folded = sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+    whole = report["states"]["running_ns"]
+    expect(abs(folded - whole) <= SHARE * whole, f"{folded} of {whole}")
+
+
+def all_functions_have_what_their_threads_have(test):
+    """In a window of time within main, where `threads` and `report` are of the same time."""
+    test.record()
+    report = test.json("report", test.trace())
+    begin = report["duration_ns"] // 4
+    window = ("--from", f"{begin}ns", "--to", f"{3 * begin}ns")
+    report = test.json("report", test.trace(), *window)
+    [thread] = [thread for thread in test.json("threads", test.trace(), *window)["threads"] if thread["tid"] == report["pid"]]
+    for state in STATES:
+        of_functions = sum(row[f"self_{state}_ns"] for row in report["functions"])
+        expect(abs(of_functions - thread[f"{state}_ns"]) <= 1000, f"{state}: {of_functions} of functions, the thread has {thread}")
+        expect(abs(report["states"][f"{state}_ns"] - thread[f"{state}_ns"]) <= 1000, f"{state}: {report['states']}, the thread has {thread}")
+
+
+def other_programs_are_no_difference(test):
+    cpu = max(os.sched_getaffinity(0))
+    test.record("before.trace", cpu=cpu)
+    with rivals(cpu, 2):
+        test.record("after.trace", cpu=cpu)
+    sides = test.trace("before.trace"), test.trace("after.trace")
+    before, after = (functions(test.json("report", side))["burn"] for side in sides)
+    judged, wall = ([row for row in diff["functions"] if row["name"] == "burn"][0]["difference_ns"]
+                    for diff in (test.json("diff", *sides), test.json("diff", *sides, "--time", "wall")))
+    # It computes as long each time, by its own clock.
+    expect(abs(judged) <= SHARE * before["self_running_ns"] + SLACK, f"burn differs by {judged} ns: {before} {after}")
+    expect(abs(wall - judged - (after["self_runnable_ns"] - before["self_runnable_ns"])) <= 10, f"{wall} by the wall clock, {judged}: {before} {after}")
+    expect([test.json("diff", *sides, *words)["time"] for words in ((), ("--time", "wall"))] == ["running+waiting", "wall"], "judged by another time")
+    expect("compared by     running and waiting; without " in test.tool("diff", *sides).stdout, "it does not say by what it compares")
+
+
+def what_is_not_known_is_said(test):
+    test.record(options=("--no-states",))
+    expect("self_running_ns" not in test.json("report", test.trace())["functions"][0], "states out of nothing")
+    for words in (["report"], ["tree"], ["callers", "computes"], ["export", "--format", "pprof", "--force", "-o", test.path("p")]):
+        said = test.tool(words[0], test.trace(), *words[1:], "--time", "running", status=1).stderr
+        expect("has no context switches, so --time running is not known: " in said and said.count("\n") == 1, said)
+    said = test.tool("report", test.trace(), "--time", "awake", status=2).stderr
+    expect("'awake'" in said and "wall" in said, said)
+    for words, reason in ((["report", "--by", "site"], "applies to functions"), (["tree", "--correct"], "--correct takes recording out")):
+        said = test.tool(words[0], test.trace(), *words[1:], "--time", "waiting", status=2).stderr
+        expect(reason in said, said)
+
+
+def a_run_is_added_up(test):
+    """Two processes: each function has the sums of both."""
+    known = test.record("%p.trace", TWICE="1")
+    report = test.json("report", os.path.dirname(test.trace()))
+    expect(len(report["processes"]) == 2 and functions(report)["computes"]["calls"] == 4, f"{report['processes']}")
+    check(report, known)
+    running = functions(test.json("report", os.path.dirname(test.trace()), "--time", "running"))
+    for name, row in functions(report).items():
+        expect(running[name]["self_ns"] == row["self_running_ns"] and running[name]["total_ns"] == row["total_running_ns"], f"{row} {running[name]}")
+
+
+def tests():
+    return suite.tests_of(__name__, States)
