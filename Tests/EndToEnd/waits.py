@@ -387,7 +387,10 @@ def being_preempted_is_no_wait(test):
     slack = SHARE * delayed + LATE
     expect(abs(run["runnable_ns"] - delayed) <= slack and run["waiting_ns"] <= slack, f"{run}: it could have run {delayed} ns more")
     [advice] = [advice for advice in start["advice"] if "compute" in advice["text"]]
-    expect("wait" not in advice["text"] and advice["saving_ns"] <= ran + slack, f"it ran {ran} ns: {advice}")
+    # What the loops delay after a page came from the disk is a wait of the constructor in which that was.
+    others = sum(other["self_ns"] - (other["runnable_ns"] or 0) for other in start["constructors"]
+                 if other["module"] == run["module"] and other is not run)
+    expect("wait" not in advice["text"] and advice["saving_ns"] <= ran + slack + others, f"it ran {ran} ns, the others {others}: {advice}")
 
 
 def idle_threads_are_those_that_nobody_waits_for(test):
