@@ -438,7 +438,10 @@ def context_switches_are_the_kernels(test):
     rivals = {tid: {rival["tid"]: rival["duration_ns"] for rival in threads[tid]["ran_instead"]} for tid in known}
     expect(second in rivals[first] or first in rivals[second], f"{first} and {second} shared a CPU: {rivals}")
     if cpus[0] != cpus[-1]:
-        expect(elsewhere not in {*rivals[first], *rivals[second]} and not {first, second} & {*rivals[elsewhere]}, f"another CPU's: {rivals}")
+        # A thread begins on any CPU, before its creator tells it which is its own, and until then all but do nothing.
+        shared = rivals[first].get(second, 0) + rivals[second].get(first, 0)
+        crossed = sum(rivals[one].get(elsewhere, 0) + rivals[elsewhere].get(one, 0) for one in (first, second))
+        expect(crossed <= shared / 10, f"another CPU's: {rivals}")
 
 
 def shares_of_samples_are_the_programs(test):
