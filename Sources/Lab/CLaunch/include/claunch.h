@@ -93,7 +93,7 @@ int launch_stop_at_exec(pid_t pid);
 /// pages, and lets the process go on. 0, or errno of what failed; it goes on in any case.
 int launch_forget_touched(pid_t pid);
 
-/// 1: an open file is of a file system that is memory, tmpfs, ramfs or hugetlbfs (statfs(2), linux/magic.h): it is never read from a disk.
+/// 1: an open file is of a file system that is memory, tmpfs, ramfs or hugetlbfs (statfs(2), linux/magic.h).
 int launch_is_in_memory(int file);
 
 /// CPU time for a fixed amount of arithmetic, nanoseconds: the same on a machine that is as fast, however many others use it.

@@ -48,7 +48,7 @@ package struct BuildLaunches: Sendable {
     package var touchProblem: String?
     /// Timed launches that were disturbed: those made again, and those counted all the same.
     package var disturbed = 0, disturbedKept = 0
-    /// Result of the drop before the last timed cold launch: what stayed in memory is in use by other processes.
+    /// Result of the drop before the last timed cold launch.
     package var drop: ColdFiles.Drop?
 
     /// Bytes of the program's file that could not be dropped before the first launch.

@@ -12,16 +12,16 @@ package struct ColdFiles: Sendable {
         package var bytes: UInt64 = 0
         /// Still cached after the drop: in use by another process, or kept there by the kernel for a reason that it does not tell.
         package var kept: UInt64 = 0
-        /// In file systems that are memory: nothing is ever read from a disk there, and nothing dropped.
+        /// In file systems that are memory: nothing can be dropped there.
         package var diskless: UInt64 = 0
 
-        /// What stayed, as in "1.2 MB stayed cached, …"; nil: nothing.
+        /// What stayed (`whole`: said after each size), as in "1.2 MB stayed cached, …"; nil: nothing.
         package func stayed(_ whole: String) -> String? {
             let texts = [
                 kept > 0 ? "\(readable(byteCount: kept))\(whole) stayed cached, probably in use by other processes" : nil,
                 diskless > 0 ? "\(readable(byteCount: diskless))\(whole) have no disk (tmpfs)" : nil,
-            ]
-            return texts.contains { $0 != nil } ? texts.compactMap { $0 }.joined(separator: "; ") : nil
+            ].compactMap { $0 }
+            return texts.isEmpty ? nil : texts.joined(separator: "; ")
         }
     }
     package struct Range: Equatable, Sendable {
