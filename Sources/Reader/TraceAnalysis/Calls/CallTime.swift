@@ -29,8 +29,21 @@ package enum StateReading: Equatable, Sendable {
     var shown: CallTime { time ?? .wall }
 }
 
+/// Several sums that wrap.
+protocol WrappingSums {
+    static func &+= (sum: inout Self, other: Self)
+}
+
+extension WrappingSums {
+    func adding(_ other: Self) -> Self {
+        var sum = self
+        sum &+= other
+        return sum
+    }
+}
+
 /// A time by state, in ticks or nanoseconds; it may be negative where self time is. What the kernel has not reported is in `running`.
-package struct StateTimes: BitwiseCopyable, Equatable, Sendable {
+package struct StateTimes: WrappingSums, BitwiseCopyable, Equatable, Sendable {
     package var running: Int64 = 0
     package var waiting: Int64 = 0
     /// The thread could have run, and others had the CPUs.
@@ -65,12 +78,6 @@ package struct StateTimes: BitwiseCopyable, Equatable, Sendable {
         sum.runnable &+= other.runnable
     }
 
-    func adding(_ other: StateTimes) -> StateTimes {
-        var sum = self
-        sum &+= other
-        return sum
-    }
-
     /// Their sum is the rounded whole, or `whole`: what rounding leaves is in `running`.
     func inNanoseconds(_ scale: TimeScale, whole known: Int64? = nil) -> StateTimes {
         StateTimes(
@@ -80,7 +87,7 @@ package struct StateTimes: BitwiseCopyable, Equatable, Sendable {
 }
 
 /// Self time and total of a function, or of a path, by state.
-package struct SplitTimes: BitwiseCopyable, Equatable, Sendable {
+package struct SplitTimes: WrappingSums, BitwiseCopyable, Equatable, Sendable {
     package var selfTime = StateTimes()
     package var total = StateTimes()
 
@@ -90,12 +97,6 @@ package struct SplitTimes: BitwiseCopyable, Equatable, Sendable {
     static func &+= (sum: inout SplitTimes, other: SplitTimes) {
         sum.selfTime &+= other.selfTime
         sum.total &+= other.total
-    }
-
-    func adding(_ other: SplitTimes) -> SplitTimes {
-        var sum = self
-        sum &+= other
-        return sum
     }
 
     func inNanoseconds(_ scale: TimeScale) -> SplitTimes {
