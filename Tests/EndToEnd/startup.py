@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import build
@@ -15,6 +16,9 @@ import suite
 import tracefile
 from harness import Skipped, expect
 from suite import need, read, read_bytes
+
+sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
+from kernel_account import kernel_reports  # noqa: E402
 
 TOLERANCE = 50_000  # ns: two clocks that are each calibrated against the other
 
@@ -362,6 +366,21 @@ def advice_names_the_path_with_the_time_in_it(test):
     shown = re.search(r"spin \[libwork.so\], called 2 times between main and ready, ([\d.]+)% of it below main > load > parse$", said, re.MULTILINE)
     expect(shown, said)
     expect(50 <= float(shown[1]) < 100, shown[0])
+
+
+def own_code_is_looked_at_as_calls_are(test):
+    """What the program does outside of its recorded calls: it computes, and it waits by a system call of its own."""
+    program = test.compile("computes", "part_startup_own_code.c")
+    ran = int(test.start([program]).stdout)
+    own = [one for one in test.timeline()["advice"] if "own code" in one["text"]]
+    [runs] = [one for one in own if "--functions" in one["text"]]
+    expect(runs["saving_ns"] >= ran * 0.9, f"it ran {ran} ns: {runs}")
+    if kernel_reports():
+        [sleeps] = [one for one in own if "sleeping" in one["text"]]
+        expect(sleeps["saving_ns"] >= 80_000_000 - TOLERANCE and runs["saving_ns"] < 2 * ran, f"it ran {ran} ns: {own}")
+    test.tool("record", "--quiet", "--force", "--functions", "*", "-o", test.start_trace, "--", program)
+    said = [one["text"] for one in test.timeline()["advice"]]
+    expect(not any("--functions" in text for text in said), f"{said}")
 
 
 def a_forked_child_that_listens_makes_the_program_ready(test):

@@ -13,7 +13,9 @@ package struct StartupAdvice: Sendable, Equatable {
 extension StartupTimeline {
     /// The largest first; nothing below a hundredth of the whole.
     package func advice(atMost count: Int = 3) -> [StartupAdvice] {
-        let all = earlierAdvice + constructorAdvice + loadAdvice + lazyAdvice + callAdvice + libraryAdvice + relocationAdvice
+        let ownCodeAdvice = ownCode?.advice(basename(program)) ?? []
+        let all =
+            earlierAdvice + constructorAdvice + loadAdvice + lazyAdvice + callAdvice + ownCodeAdvice + libraryAdvice + relocationAdvice
         return Array(all.filter { isWorthAdvice($0.saving) }.sorted { ($0.saving, $1.text) > ($1.saving, $0.text) }.prefix(count))
     }
 

@@ -107,6 +107,8 @@ package struct StartupTimeline: Sendable {
     package let spans: [ProgramSpan]
     /// Functions called on the main thread between main and ready, by self time without the cost of recording, the most first.
     package internal(set) var functionsOfMain: [FunctionShare]
+    /// nil: main was not called, or it is not known when.
+    package internal(set) var ownCode: StartupOwnCode?
     package let loaderAudit: LoaderAudit?
     /// Notes for the reader, one line each.
     package let notes: [String]
@@ -171,6 +173,9 @@ package struct StartupTimeline: Sendable {
         marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
+        let mainStage = stages.last.flatMap { $0.kind == .main ? $0 : nil },
+            lazies = lazyInitializers.filter { [mainThread] in $0.thread == mainThread }
+        ownCode = mainStage.map { StartupOwnCode($0, context, lazies) }
         loaderAudit = options.loader
         notes =
             Self.notes(trace, first: first, outcome: outcome, complaint: ready.complaint, earlier: earlierProgram, options)

@@ -102,6 +102,11 @@ extension StartupTimeline {
             }
         }
         let rows = search.table.rowOfFunction, scale = search.trace.timeScale
+        ownCode?.add(
+            search.waits[search.waitsOfThread[main]].filter {
+                !$0.call.isKnown && $0.begin >= begin && $0.begin < end && !search.isOfAgent($0)
+            },
+            scale.nanoseconds)
         for index in functionsOfMain.indices {
             let function = Int(functionsOfMain[index].function)
             guard function < rows.count, rows[function] != 0 else { continue }
@@ -109,6 +114,20 @@ extension StartupTimeline {
             functionsOfMain[index].offCPU = OffCPUTime(
                 waiting: scale.nanoseconds(time.waiting), runnable: scale.nanoseconds(time.runnable))
         }
+    }
+}
+
+extension StartupOwnCode {
+    /// - Parameter waits: of the main thread, outside of all recorded calls
+    fileprivate mutating func add(_ waits: [Wait], _ length: (UInt64) -> Nanoseconds) {
+        runnable = Nanoseconds(waits.reduce(0) { $0 &+ ($1.kind == .processor ? length($1.duration).count : 0) })
+        self.waits = Dictionary(grouping: waits.filter { $0.kind != .processor }, by: \.kind).map { kind, waits in
+            func sum(_ waits: [Wait]) -> Nanoseconds { Nanoseconds(waits.reduce(0) { $0 &+ length($1.duration).count }) }
+            let objects = Dictionary(grouping: waits.filter { $0.object != nil }) { $0.object! }.map { (name: $0, duration: sum($1)) }
+            return Waiting(
+                kind: kind.rawValue, duration: sum(waits),
+                objects: objects.sorted { ($1.duration, $0.name) < ($0.duration, $1.name) })
+        }.sorted { ($1.duration, $0.kind) < ($0.duration, $1.kind) }
     }
 }
 
