@@ -162,6 +162,77 @@ def a_descriptor_is_what_its_call_made(test):
     expect(not faults, "\n".join(faults))
 
 
+CLOSES = """
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int pair[2];
+static void *closes(void *x) { usleep(30000); close(pair[1]); return x; }
+int main(void) {
+    char byte;
+    int pipes[2];
+    for (int is_closed = 0; is_closed < 2; is_closed++) {
+        pipe(pipes);
+        int child = fork();
+        if (!child) {
+            close(pipes[0]);
+            dup2(pipes[1], 100), close(pipes[1]);
+            usleep(60000);
+            FILE *out = fdopen(100, "w");
+            fprintf(out, "x"), fflush(out);
+            usleep(60000);
+            if (is_closed) close(100);
+            usleep(60000);
+            _exit(0);
+        }
+        close(pipes[1]);
+        printf("written %d\\n", child), fflush(stdout);
+        read(pipes[0], &byte, 1);
+        printf("%s %d\\n", is_closed ? "closed" : "ended", child), fflush(stdout);
+        read(pipes[0], &byte, 1);
+        close(pipes[0]);
+        waitpid(child, 0, 0);
+    }
+    socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    int child = fork();
+    if (!child) {
+        close(pair[0]);
+        usleep(90000);
+        send(pair[1], "x", 1, 0);
+        usleep(30000);
+        _exit(0);
+    }
+    pthread_t thread;
+    pthread_create(&thread, 0, closes, 0);
+    printf("sent %d\\n", child), fflush(stdout);
+    recv(pair[0], &byte, 1, 0);
+    pthread_join(thread, 0);
+    waitpid(child, 0, 0);
+    return 0;
+}
+"""
+
+
+def a_copy_that_is_closed_wakes_nobody(test):
+    """As long as another descriptor is open on that side of a pipe or a socket."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    said = [line.split() for line in test.record(test.compile("closes", "-O1", "-pthread", source=CLOSES)).splitlines()]
+    waits = sorted((wait for wait in test.json("waits", test.trace())["waits"]
+                    if wait["function"] in ("read", "recv") and wait["duration_ns"] > LEAST), key=lambda wait: wait["start_ns"])
+    expect([name for name, _ in said] == ["written", "ended", "written", "closed", "sent"], f"the program said {said}")
+    if len(waits) != len(said):
+        raise Skipped(f"this machine is too busy: {len(waits)} waits")
+    wakers = {"written": None, "ended": (None,), "closed": ("close",), "sent": ("send",)}
+    for (name, child), wait in zip(said, waits):
+        waker = wait["waker"]
+        found = waker and (waker["tid"], waker["function"])
+        right = wakers[name] and (int(child), *wakers[name])
+        expect(found == right, f"{name}: {found}, the program knows {right}: {wait}")
+
+
 def files_are_told_by_their_paths(test):
     """Files that are read from the disk, each for less than a millisecond, with numbers that are used again at once."""
     if not kernel_reports():

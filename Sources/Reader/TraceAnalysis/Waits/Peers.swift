@@ -13,6 +13,8 @@ private struct PeerAct: Sendable {
     var until: Int64
     /// The object as the waiting thread names it: of a socket the waiter's own.
     var object: String
+    /// It closed a descriptor, which lets others go on if nobody has another one on that side.
+    var isClosing = false
 }
 
 /// A call on a descriptor; not certain: it closes one, and nobody knows which.
@@ -157,6 +159,7 @@ extension WaitSearch {
         _ descriptors: [PeerDescriptor], on object: String, _ flow: WaitingFunction.Flow, _ processes: [WaitSearch], _ uses: [Calls]
     ) -> [PeerAct] {
         var acts: [PeerAct] = [], seen: Set<[UInt64]> = []
+        var closed = Int64.min // when the last of the descriptors was, as far as they are known
         for descriptor in descriptors {
             let search = processes[descriptor.process]
             guard let use = uses[descriptor.process].closings[descriptor.number] else { continue }
@@ -172,12 +175,16 @@ extension WaitSearch {
                 acts.append(
                     PeerAct(
                         process: descriptor.process, call: one, at: search.monotonic(one.call.enter),
-                        until: one.isOver ? search.monotonic(one.call.end) : .max, object: object))
+                        until: one.isOver ? search.monotonic(one.call.end) : .max, object: object, isClosing: isLast))
             }
             if life.upperBound == .max, let end = search.end {
-                acts.append(PeerAct(process: descriptor.process, at: end.at, until: end.at, object: object))
+                acts.append(PeerAct(process: descriptor.process, at: end.at, until: end.at, object: object, isClosing: true))
             }
+            let end = life.upperBound == .max ? search.end?.at ?? search.monotonic(TraceEnd(search.trace).ticks.raw) : nil
+            closed = max(closed, end ?? search.monotonic(life.upperBound))
         }
+        // What has no name is not opened once more: as long as somebody has it on that side, the other side waits on.
+        if !object.hasPrefix("/") { acts.removeAll { $0.isClosing && $0.at < closed } }
         return acts.sorted { $0.at < $1.at }
     }
 
