@@ -51,7 +51,7 @@ package struct Gate: Sendable {
     /// With times that do not count, no stage is judged, and a new constructor or item by the launch in which it took least.
     package func findings(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Finding] {
         let now = LaunchSummary(profiles)
-        return libraries(now) + constructors(now, areTimesJudged) + items(now, areTimesJudged) + (areTimesJudged ? stages(now) : [])
+        return libraries(now) + constructors(now, areTimesJudged) + items(now, areTimesJudged) + (areTimesJudged ? stages(profiles) : [])
             + counts(now)
     }
 
@@ -131,11 +131,11 @@ package struct Gate: Sendable {
         }
     }
 
-    private func stages(_ now: LaunchSummary) -> [Finding] {
-        baseline.stages.compactMap { stage in
-            guard let sample = now.stages.first(where: { $0.name == stage.name })?.sample else { return nil }
-            // As it would be at the speed of the machine then.
-            let scaled = Sample(sample.values.map { $0 / 1e6 / slowdown })
+    /// A stage breaks its budget if the shortest that its launches may have been does.
+    private func stages(_ profiles: [LaunchProfile]) -> [Finding] {
+        let shortest = LaunchSummary(profiles.map(\.shortest)), now = LaunchSummary(profiles)
+        return baseline.stages.compactMap { stage in
+            guard let scaled = sample(stage, in: shortest), let median = sample(stage, in: now)?.median else { return nil }
             let budget = budget(stage)
             guard scaled.median > budget else { return nil }
             let before = Sample(stage.runsMs)
@@ -144,18 +144,24 @@ package struct Gate: Sendable {
             if budget >= stage.p50Ms, Difference(before, scaled).low + stage.p50Ms <= budget { return nil }
             return Finding(
                 rule: .stage, subject: stage.name,
-                message: "\(stage.name) takes \(text(scaled.median)), the budget is \(text(budget)) (it was \(text(stage.p50Ms)))")
+                message: "\(stage.name) takes \(text(median)), the budget is \(text(budget)) (it was \(text(stage.p50Ms)))")
         }
+    }
+
+    /// In milliseconds, as it would be at the speed of the machine then.
+    private func sample(_ stage: Baseline.Stage, in summary: LaunchSummary) -> Sample? {
+        summary.stages.first { $0.name == stage.name }.map { Sample($0.sample.values.map { $0 / 1e6 / slowdown }) }
     }
 
     /// Returns stages that break no budget for certain, and for which these launches leave it possible: on a machine that leaves so much open,
     /// that nothing was found says nothing.
     package func unclear(_ profiles: [LaunchProfile]) -> [String] {
-        let now = LaunchSummary(profiles), broken = Set(stages(now).map(\.subject))
+        let now = LaunchSummary(profiles), longest = LaunchSummary(profiles.map(\.longest)), broken = Set(stages(profiles).map(\.subject))
         return baseline.stages.compactMap { stage in
-            guard !broken.contains(stage.name), let sample = now.stages.first(where: { $0.name == stage.name })?.sample else { return nil }
-            let scaled = Sample(sample.values.map { $0 / 1e6 / slowdown }), budget = budget(stage)
-            let most = stage.p50Ms + Difference(Sample(stage.runsMs), scaled).high
+            guard !broken.contains(stage.name), let scaled = sample(stage, in: now), let possible = sample(stage, in: longest) else {
+                return nil
+            }
+            let budget = budget(stage), most = stage.p50Ms + Difference(Sample(stage.runsMs), possible).high
             guard most > budget else { return nil }
             return "\(stage.name) takes \(text(scaled.median)), or up to \(text(most)), and the budget is \(text(budget))"
         }

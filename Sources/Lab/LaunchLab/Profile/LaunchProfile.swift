@@ -23,6 +23,10 @@ package struct LaunchProfile: Sendable {
     package var cpuWait: NanosecondCount = 0
     /// How long it had no CPU besides, at moments that are not known: that is in some of the stages. nil: nobody knows how long.
     package var hiddenWait: UInt64? = 0
+    /// How long other threads of the program went on while the main thread had no CPU: it may have waited that much less for them.
+    package var concurrentWait: NanosecondCount = 0
+    /// How long it waited for other threads of which nobody knows since when they had no CPU; part of the stages.
+    package var uncertainWait: NanosecondCount = 0
     /// Until ready; nil: they were not watched, or the kernel did not report them.
     package var diskFaults: [DiskFault]?
     /// Share of the cost of recording a call that lies in the call's own length, as the agent measured it; the default, for
@@ -46,6 +50,19 @@ package struct LaunchProfile: Sendable {
         var profile = self
         profile.tree = change(tree)
         profile.items = items.map(change)
+        return profile
+    }
+
+    /// The shortest, and the longest, that it may have been for what is not known of its threads: each stage in which there may be several.
+    var shortest: LaunchProfile { extended(by: -uncertainWait) }
+    var longest: LaunchProfile { extended(by: concurrentWait) }
+    private func extended(by time: NanosecondCount) -> LaunchProfile {
+        var profile = self
+        func extend(_ node: inout CallNode) { node.total = max(node.total + time, 0) }
+        extend(&profile.tree)
+        for index in profile.tree.children.indices where !LaunchReader.isBeforeThreads(profile.tree.children[index].key.name) {
+            extend(&profile.tree.children[index])
+        }
         return profile
     }
 

@@ -77,6 +77,11 @@ enum LaunchReader {
             minorFaults: Int(timeline.minorFaults), majorFaults: Int(timeline.majorFaults),
             tracerTime: NanosecondCount(timeline.tracerTime.count))
         profile.cpuWait = NanosecondCount(cpuWait.count)
+        func length(_ moments: TimeWindow) -> NanosecondCount {
+            NanosecondCount(trace.timeScale.nanoseconds(moments.length(from: timeline.origin.raw, to: last)).count)
+        }
+        profile.concurrentWait = length(cpuWaits.concurrent)
+        profile.uncertainWait = length(cpuWaits.uncertain)
         profile.hiddenWait = trace.noSwitches == nil || end.cpuWait != nil ? cpuWaits.hidden.count : nil
         profile.items = timeline.items.map { item in
             var node = CallNode(
@@ -97,6 +102,9 @@ enum LaunchReader {
         }
         return profile
     }
+
+    /// Nothing of the program runs in this stage.
+    static func isBeforeThreads(_ stage: String) -> Bool { isLoading(stage) || [.exec, .relocate].contains { stage == name(of: $0) } }
 
     static func isLoading(_ stage: String) -> Bool { stage == name(of: .load) || stage == loadingSinceExec }
 

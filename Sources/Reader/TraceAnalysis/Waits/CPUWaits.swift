@@ -6,6 +6,12 @@ package struct CPUWaits: Sendable {
     /// Times by index of the thread, in ticks. Those of the main thread include when it waited for other threads of the program, and none of
     /// those that it may have waited for had a CPU.
     package private(set) var ofThread: [UInt32: TimeWindow] = [:]
+    /// When the main thread had no CPU, and another thread of the program went on: what the main thread waits for afterwards may take that much
+    /// less than if it had had one.
+    package private(set) var concurrent = TimeWindow([])
+    /// When the main thread waited for other threads of the program that themselves waited, for what comes without them, on a machine on which
+    /// CPUs were scarce: nobody knows when it came, and from when on they had no CPU.
+    package private(set) var uncertain = TimeWindow([])
     /// How long the main thread had no CPU at moments that are not known.
     package private(set) var hidden = Nanoseconds(0)
     /// The waits from exec to the end, where the kernel has reported them.
@@ -40,18 +46,49 @@ package struct CPUWaits: Sendable {
         let waits = search.threads[main].moments(.waiting, in: time).filter { $0.upperBound < time.upperBound }
         let delays = Self.delays(late, (unseen.isEmpty ? [] : [unseen]) + waits)
         hidden = trace.timeScale.nanoseconds(late - delays.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) })
-        ofThread[index] = TimeWindow((ofThread[index]?.moments ?? []) + Self.withoutOthers(search, main, in: time) + delays)
+        let own = TimeWindow((ofThread[index]?.moments ?? []) + delays)
+        concurrent = Self.concurrent(search, main, own, in: time)
+        let length = own.length(from: time.lowerBound, to: time.upperBound)
+        if length >= (time.upperBound - time.lowerBound) / Self.scarcity { uncertain = Self.uncertain(search, main) }
+        ofThread[index] = TimeWindow(own.moments + Self.withoutOthers(search, main, in: time))
+    }
+    /// CPUs are scarce if the main thread had none for more than one part in so many.
+    private static let scarcity: UInt64 = 20
+
+    private static func concurrent(_ search: WaitSearch, _ main: Int, _ own: TimeWindow, in time: Range<UInt64>) -> TimeWindow {
+        let others = search.threads.indices.filter { $0 != main }
+        let moments = others.flatMap { other in
+            search.threads[other].moments(.running, in: time)
+                + search.parts[other].filter { [.sleep, .disk, .timer, .child].contains($0.kind) }.map { $0.begin..<max($0.begin, $0.end) }
+        }
+        let goingOn = TimeWindow(moments)
+        return TimeWindow(own.moments.flatMap { goingOn.intersection($0).moments })
+    }
+
+    private static func uncertain(_ search: WaitSearch, _ main: Int) -> TimeWindow {
+        let others = search.threads.indices.filter { $0 != main }
+        let moments = forOthers(search, main).flatMap { time, waker in
+            (waker.map { [$0] } ?? others).flatMap { search.parts[$0] }.filter { part in
+                part.wait != nil && ![.lock, .condition, .join, .processor].contains(part.kind)
+            }.map { ($0.begin..<max($0.begin, $0.end)).clamped(to: time) }
+        }
+        return TimeWindow(moments)
+    }
+
+    /// Waits of the thread that another one of the program may have ended, and which one did, where that is known.
+    private static func forOthers(_ search: WaitSearch, _ thread: Int) -> [(time: Range<UInt64>, waker: Int?)] {
+        search.parts[thread].compactMap { part in
+            guard [.lock, .condition, .pipe, .join, .other].contains(part.kind), part.begin < part.end else { return nil }
+            return (part.begin..<part.end, part.wait.flatMap { search.waits[$0].waker }?.thread)
+        }
     }
 
     /// When the thread waited for others of the program and had to wait longer because they had no CPU: the one that let it go on then, where
     /// that is known, or else all of them.
     private static func withoutOthers(_ search: WaitSearch, _ thread: Int, in time: Range<UInt64>) -> [Range<UInt64>] {
         let nobodyRan = TimeWindow(Self.idle(search.threads.indices.filter { $0 != thread }.map { search.threads[$0] }, in: time))
-        return search.parts[thread].flatMap { part -> [Range<UInt64>] in
-            let moments = TimeWindow([part.begin..<max(part.begin, part.end)])
-            guard [.lock, .condition, .pipe, .join, .other].contains(part.kind), !moments.isEmpty else { return [] }
-            let waker = part.wait.flatMap { search.waits[$0].waker }.map { search.threads[$0.thread].moments(.runnable, in: moments.hull) }
-            return (waker ?? []) + nobodyRan.intersection(moments.hull).moments
+        return forOthers(search, thread).flatMap { time, waker -> [Range<UInt64>] in
+            (waker.map { search.threads[$0].moments(.runnable, in: time) } ?? []) + nobodyRan.intersection(time).moments
         }
     }
 
