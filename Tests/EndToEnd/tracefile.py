@@ -404,10 +404,10 @@ class Trace:
                 start, length, name = struct.unpack_from("<2QI", body, 8)
                 self.kernel_names[start] = length, body[32:32 + name].decode(errors="surrogateescape")
             elif kind == 41:
-                ticks, thread, descriptor, pair, length, stream = struct.unpack_from("<QI2iIQ", body, 8)
-                if descriptor < 0 or descriptor == pair or 40 + length > size or key & ~15 or not key & 3:
+                ticks, thread, descriptor, pair, length, stream, own = struct.unpack_from("<QI2iI2Q", body, 8)
+                if descriptor < 0 or descriptor == pair or 48 + length > size or key & ~15 or not key & 3 or not own:
                     self.anomalies.append(f"record at {offset}: descriptor {descriptor}, {pair}, key {key}, a text of {length} bytes in {size}")
-                object = body[40:40 + length].decode(errors="surrogateescape")
+                object = body[48:48 + length].decode(errors="surrogateescape")
                 self.opened.append(Opened(ticks, thread, descriptor, pair, key, object, stream))
             elif kind == 16:
                 self.clock_samples.append(struct.unpack_from("<2Q", body, 8))

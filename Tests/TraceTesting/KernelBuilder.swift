@@ -60,11 +60,11 @@ extension TraceBuilder {
     /// - Parameter key: TRACE_ACCESS_ and TRACE_OPENED_ bits
     public mutating func opened(
         _ number: Int32, at ticks: UInt64, _ object: String, key: Int = TRACE_ACCESS_READ | TRACE_ACCESS_WRITE, pair: Int32 = -1,
-        stream: UInt64 = 0
+        stream: UInt64 = 0, own: UInt64 = 1
     ) {
         let record = trace_opened_record(
             record: trace_record(), ticks: ticks, thread: 0, descriptor: number, pair: pair, object_bytes: UInt32(object.utf8.count),
-            stream: stream)
+            stream: stream, own_ticks: own)
         self.record(TRACE_RECORD_OPENED, key: key, record, Array(object.utf8))
     }
 

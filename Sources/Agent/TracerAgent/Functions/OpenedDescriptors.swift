@@ -71,6 +71,7 @@ enum OpenedDescriptors {
             let link = bytes.baseAddress!, count = DescriptorLink.read(descriptor, into: link)
             fixed.object_bytes = UInt32(truncatingIfNeeded: count)
             let key = access(descriptor, count > 0 ? link[0] : 0)
+            fixed.own_ticks = OwnWork.ticks &+ (Clock.ticks() &- now)
             keep(MetadataWriter.append(Int(TRACE_RECORD_OPENED), key, fixed, link, count, isPassing: true), descriptor)
         }
     }

@@ -533,6 +533,7 @@ struct trace_opened_record { // key: TRACE_ACCESS_ and TRACE_OPENED_ bits
     int32_t pair; // the other one that the call made; -1 none
     uint32_t object_bytes; // as /proc/self/fd shows it, empty: unknown; the text follows
     uint64_t stream;       // address of its FILE or DIR, 0 none: fclose and closedir are given that
+    uint64_t own_ticks;    // as of a usage, with the agent's work for this record
 };
 /// Scheduling policy and priority of a thread, read when it or another thread of its process was found waiting.
 struct trace_priority_record {

@@ -259,6 +259,9 @@ package struct Metadata: Sendable, RecordReader {
                 Once(
                     function: once.function, thread: once.thread, ticks: Ticks(once.ticks),
                     code: once.code, token: once.token))
+        case TRACE_RECORD_OPENED:
+            let opened = try body(trace_opened_record.self, buffer, offset, byteCount)
+            start.openings.append(Opening(ticks: Ticks(opened.ticks), thread: opened.thread, ownTicks: opened.own_ticks))
         case TRACE_RECORD_MODULE_DETAIL: try readDetail(buffer, offset, byteCount)
         case TRACE_RECORD_BINDING:
             let binding = try body(trace_binding_record.self, buffer, offset, byteCount)

@@ -99,6 +99,14 @@ package struct Once: Sendable {
     package var token: UInt64
 }
 
+/// A call has made a file descriptor, and the agent a record of that.
+struct Opening: Sendable {
+    var ticks: Ticks
+    var thread: UInt32
+    /// As of a `Usage`.
+    var ownTicks: UInt64
+}
+
 package struct ModuleDetail: Sendable {
     package var module: UInt32
     /// Number of the load that brought it; nil: it was there at the start.
@@ -134,6 +142,7 @@ package struct StartRecords: Sendable {
     package internal(set) var ready: [Ready] = []
     package internal(set) var loads: [Load] = []
     package internal(set) var onces: [Once] = []
+    var openings: [Opening] = []
     package internal(set) var moduleDetails: [UInt32: ModuleDetail] = [:]
     package internal(set) var bindings: [Binding] = []
     /// Array indices of initializers and loads, by number.
@@ -160,6 +169,7 @@ package struct StartRecords: Sendable {
             if loads[index].end != nil { clock.stretch(&loads[index].end!) }
         }
         for index in onces.indices { clock.stretch(&onces[index].ticks) }
+        for index in openings.indices { clock.stretch(&openings[index].ticks) }
     }
 
     mutating func add(_ initializer: Initializer) {

@@ -17,26 +17,27 @@ struct StartupClock {
         self.origin = origin
         self.cpuWaits = cpuWaits
         let records = trace.metadata.start
-        var usages: [(usage: Usage, thread: UInt32)] = []
-        for phase in records.phases where phase.monotonic == nil { usages.append((phase.usage, phase.thread)) }
+        var notes: [(ticks: Ticks, own: UInt64, thread: UInt32)] = records.openings.map { ($0.ticks, $0.ownTicks, $0.thread) }
+        func add(_ usage: Usage, _ thread: UInt32) { notes.append((usage.ticks, usage.ownTicks, thread)) }
+        for phase in records.phases where phase.monotonic == nil { add(phase.usage, phase.thread) }
         for load in records.loads {
-            usages.append((load.mapped, load.thread))
-            if let end = load.end { usages.append((end, load.thread)) }
+            add(load.mapped, load.thread)
+            if let end = load.end { add(end, load.thread) }
         }
         for initializer in records.initializers {
-            usages.append((initializer.begin, initializer.thread))
-            if let end = initializer.end { usages.append((end.usage, initializer.thread)) }
+            add(initializer.begin, initializer.thread)
+            if let end = initializer.end { add(end.usage, initializer.thread) }
         }
         var total: UInt64 = 0, net: UInt64 = 0, last: UInt64 = 0
-        own = usages.sorted { ($0.usage.ticks.raw, $0.usage.ownTicks) < ($1.usage.ticks.raw, $1.usage.ownTicks) }.map { usage, thread in
-            let work = usage.ownTicks > total ? usage.ownTicks - total : 0 // another thread may have noted an older one later
-            total = max(total, usage.ownTicks)
+        own = notes.sorted { ($0.ticks.raw, $0.own) < ($1.ticks.raw, $1.own) }.map { ticks, noted, thread in
+            let work = noted > total ? noted - total : 0 // another thread may have noted an older one later
+            total = max(total, noted)
             net += work
-            if work > 0, let waits = cpuWaits[thread], last < usage.ticks.raw {
-                net -= Self.inside(work, waits.intersection(last..<usage.ticks.raw).moments.map { $0.upperBound - $0.lowerBound })
+            if work > 0, let waits = cpuWaits[thread], last < ticks.raw {
+                net -= Self.inside(work, waits.intersection(last..<ticks.raw).moments.map { $0.upperBound - $0.lowerBound })
             }
-            last = usage.ticks.raw
-            return (usage.ticks.raw, net)
+            last = ticks.raw
+            return (ticks.raw, net)
         }
     }
 
