@@ -97,8 +97,11 @@ def check_wait(case, noted, found, has_switches):
         if not links or not any(link["object"] == hex(next(case[3] for case in noted if case[0] == "chained")) for link in links):
             faults.append(f"chain: {other} waited for {last}, the chain is {wait['chain']}")
     if name == "inversion" and has_switches:
-        inversion = (wait["holder"] or {}).get("inversion") or {}
-        if inversion.get("holder") != "idle" or not inversion.get("waiter", "").startswith("nice "):
+        holder = wait["holder"] or {}
+        inversion = holder.get("inversion") or {}
+        if holder.get("preempted_ns") == 0:
+            faults.append("length: inversion: the holder was not preempted")
+        elif inversion.get("holder") != "idle" or not inversion.get("waiter", "").startswith("nice "):
             faults.append(f"inversion: {wait['holder']}")
     what = "socket:[" if name in ("sent", "hung") else "eventfd, descriptor " if name == "notified" else "pipe:["
     if name in ("polled", "notified") and not has_switches:
