@@ -139,7 +139,7 @@ let package = Package(
                 ])
             ]),
         // Stacks out of registers and a copy of a stack's end.
-        .target(name: "Unwinding", dependencies: ["CTraceLayout", "ELF", "TraceFormat"], path: "Sources/Binaries/Unwinding"),
+        .target(name: "Unwinding", dependencies: ["CTraceLayout", "CZydis", "ELF", "TraceFormat"], path: "Sources/Binaries/Unwinding"),
         .target(name: "CInheritance", path: "Sources/Recorder/CInheritance"),
         .target(name: "CRecorder", dependencies: ["CInheritance"], path: "Sources/Recorder/CRecorder"),
         .target(
@@ -214,7 +214,8 @@ let package = Package(
         .target(name: "CUnwindingTests", path: "Tests/CUnwindingTests", linkerSettings: [.linkedLibrary("dw")]),
         .executableTarget(
             name: "unwind-program", dependencies: ["CTraceLayout", "Unwinding", "UnwindingTesting"], path: "Tests/unwind-program"),
-        .testTarget(name: "RecorderTests", dependencies: ["CRecorder", "Recorder", "TraceFormat", "CTraceLayout"]),
+        .testTarget(
+            name: "RecorderTests", dependencies: ["CRecorder", "CTraceLayout", "CUnwindingTests", "Recorder", "TraceFormat", "Unwinding"]),
     ]
 )
 

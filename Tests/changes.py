@@ -35,7 +35,7 @@ TABLE = """
     Sources/Agent/LoaderAudit/       Tests/EndToEnd/startup.py Tests/EndToEnd/agent_binary.py
     Sources/Binaries/CDemangle/      READER
     Sources/Binaries/CElfutils/      EVERYTHING
-    Sources/Binaries/CZydis/         PLAN
+    Sources/Binaries/CZydis/         PLAN UNWINDING
     Sources/Binaries/ELF/            READER RECORDER PLAN USE UNWINDING Tests/SymbolsTests
     Sources/Binaries/EntryPlan/      PLAN USE
     Sources/Binaries/Symbols/        READER PLAN USE Tests/SymbolsTests
@@ -94,7 +94,7 @@ TABLE = """
     Tests/launch_history.py      Tests/FleetTests Tests/ViewTests/test_history.py
     Tests/script_modules.py      Tests/Arrows Tests/Comments Tests/Examples Tests/JSONTests Tests/Messages Tests/Planted
     Tests/kernel_account.py      Tests/RecordTests Tests/OrderTests Tests/EndToEnd
-    Tests/CUnwindingTests/       Tests/UnwindingTests
+    Tests/CUnwindingTests/       Tests/UnwindingTests Tests/RecorderTests
     Tests/unwind-program/        Tests/UnwindingTests
     Tests/UnwindingTesting/      Tests/UnwindingTests
     Tests/TraceTesting/          Tests/TraceAnalysisTests Tests/TracePageTests

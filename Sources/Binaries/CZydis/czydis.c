@@ -1,6 +1,7 @@
 #include "czydis.h"
 #include <Zydis/Zydis.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static const char *soname(void) {
 static ZydisDecoder decoder;
 static ZyanStatus (*decode)(const ZydisDecoder *, ZydisDecoderContext *, const void *, ZyanUSize, ZydisDecodedInstruction *);
 
-const char *x86_decoder_open(const char *folder) {
+static const char *open_decoder(const char *folder) {
     static char why[512];
     void *library = NULL;
     if (decode) return NULL;
@@ -41,6 +42,14 @@ const char *x86_decoder_open(const char *folder) {
     }
     *(void **)&decode = found;
     return NULL;
+}
+
+const char *x86_decoder_open(const char *folder) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    const char *why = open_decoder(folder);
+    pthread_mutex_unlock(&mutex);
+    return why;
 }
 
 // Intel SDM volume 2, 2.1.1: legacy prefixes come first, in any order, and a REX prefix after them.

@@ -22,6 +22,12 @@ package struct FrameRule {
     var isSignalFrame: Bool
     /// Nobody called it.
     var isOutermost: Bool
+
+    /// Bytes from this register to the frame address; nil: another one says where it is.
+    package func frameDistance(from register: Int) -> Int64? {
+        guard case .register(register, let distance) = frameAddress else { return nil }
+        return distance
+    }
 }
 
 /// The instructions of one function in .eh_frame.

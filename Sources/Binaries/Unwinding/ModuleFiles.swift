@@ -2,14 +2,7 @@
 import Glibc
 
 package final class ModuleFiles {
-    private struct Version: Equatable {
-        var device: UInt64, inode: UInt64, changed: Int, changedPart: Int, size: Int
-        init(_ status: stat) {
-            (device, inode, size) = (UInt64(status.st_dev), UInt64(status.st_ino), Int(status.st_size))
-            (changed, changedPart) = (Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec))
-        }
-    }
-    private var known: [String: (version: Version, module: UnwindModule?)] = [:]
+    private var known: [String: (version: FileVersion, module: UnwindModule?)] = [:]
 
     private lazy var vdso = UnwindModule.ofVDSO()
 
@@ -23,10 +16,19 @@ package final class ModuleFiles {
         guard path.utf8.first == UInt8(ascii: "/"), stat(path, &status) == 0, inode == 0 || inode == UInt64(status.st_ino) else {
             return nil
         }
-        let version = Version(status)
+        let version = FileVersion(status)
         if let known = known[path], known.version == version { return known.module }
         let module = UnwindModule(path: path)
         known[path] = (version, module)
         return module
+    }
+}
+
+struct FileVersion: Equatable {
+    private let device: UInt64, inode: UInt64, changed: Int, changedPart: Int, size: Int
+
+    init(_ status: stat) {
+        (device, inode, size) = (UInt64(status.st_dev), UInt64(status.st_ino), Int(status.st_size))
+        (changed, changedPart) = (Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec))
     }
 }

@@ -9,6 +9,11 @@ package final class UnwindModule {
     private var rules: [FrameRule] = []
     private(set) var saved: [SavedRegister] = []
     private var commons = CallFrames.Commons()
+    /// The file, to read code from; nil: there is none.
+    private var file: (path: String, version: FileVersion)?
+    /// States by address as linked, where they were asked for.
+    private var states: [UInt64: StackDepth.State?] = [:]
+    private static let mostCode: UInt64 = 256 << 10
 
     package init(_ image: ModuleImage) { self.image = image }
 
@@ -21,6 +26,7 @@ package final class UnwindModule {
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, let image = ModuleImage(read: readBytes(of: descriptor))
         else { return nil }
         self.init(image)
+        file = (path, FileVersion(status))
     }
 
     /// Code that the kernel maps into every process, this one, too.
@@ -43,6 +49,46 @@ package final class UnwindModule {
         known[address] = rule == nil ? -1 : Int32(rules.count)
         if let rule { rules.append(rule) }
         return rule
+    }
+
+    /// What the code of an x86-64 function says of its stack pointer; nil where that cannot be told.
+    /// - Parameter address: in the instruction that is executed, as linked
+    package func stackState(at address: UInt64) -> StackDepth.State? {
+        if let known = states[address] { return known }
+        let state = function(at: address).flatMap { function in
+            StackDepth(code(of: function))?.state(at: Int(address - function.address))
+        }
+        states[address] = .some(state)
+        return state
+    }
+
+    private func function(at address: UInt64) -> CallFrames.Function? {
+        let function = image.frames.withUnsafeBytes { program(at: address, $0)?.function }
+        // A part of a function that is elsewhere begins with the stack that the other part has.
+        guard let function, function.byteCount <= Self.mostCode,
+            rule(at: function.address)?.frameDistance(from: Processor.x86.stackPointer) == 8
+        else {
+            return nil
+        }
+        return function
+    }
+
+    /// Empty where the file is another one by now.
+    private func code(of function: CallFrames.Function) -> [UInt8] {
+        let segment = image.segments.first { function.address >= $0.address && function.address - $0.address < $0.fileByteCount }
+        guard let file, let segment else { return [] }
+        let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, FileVersion(status) == file.version else { return [] }
+        let skipped = function.address - segment.address
+        return readBytes(of: descriptor)(segment.offset &+ skipped, Int(min(function.byteCount, segment.fileByteCount - skipped)))
+    }
+
+    /// Addresses of its code as linked; nil: it has none.
+    package var text: Range<UInt64>? {
+        image.segments.first { $0.isExecutable && $0.byteCount > 0 }.map { $0.address..<$0.address &+ $0.byteCount }
     }
 
     /// Calls `body` with the section's bytes, into which the ranges of a rule's expressions point.

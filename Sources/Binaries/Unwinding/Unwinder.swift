@@ -1,5 +1,5 @@
-// One stack, from the registers of a thread and a copy of what lay at its stack pointer. Nothing is guessed: where a frame cannot be
-// known, the walk ends.
+// One stack, from the registers of a thread and what lies at its stack pointer: a copy, or the memory of a thread that waits. Nothing is
+// guessed: where a frame cannot be known, the walk ends.
 import CTraceLayout
 import ELF
 
@@ -40,10 +40,36 @@ package final class Unwinder {
         guard sampled.count == processor.sampleOrder.count else { return false }
         for (index, register) in processor.sampleOrder.enumerated() { registers[register] = sampled[index] }
         unknown = 0
-        hasFoundMadeCode = false
-        let memory = Memory(stack: stack, start: registers[processor.stackPointer], reservedAreas: space.reservedAreas, labels: labels)
         frames.append(registers[processor.programCounter])
-        var isReturn = false // the program counter is where a call returns to: what is asked about is the call
+        let memory = Memory(start: registers[processor.stackPointer], stack: stack, reservedAreas: space.reservedAreas, labels: labels)
+        return walk(space, memory, isReturn: false, followsFramePointers: true, &frames)
+    }
+
+    /// Unwinds the stack of a thread that waits. All registers but two are unknown until a frame restores them.
+    /// - Parameters:
+    ///   - isInSystemCall: the program counter is where that returns to; else it is the instruction that waits, for a page
+    ///   - pages: the memory of its process
+    ///   - frames: as above, but the first address is one to return to as well, and that of an instruction that waits is one more
+    /// - Returns: whether the last frame is the outermost
+    package func unwind(
+        waitingAt programCounter: UInt64, isInSystemCall: Bool, stackPointer: UInt64, _ pages: ProcessPages, in space: AddressSpace,
+        into frames: inout [UInt64]
+    ) -> Bool {
+        registers[processor.programCounter] = programCounter
+        registers[processor.stackPointer] = stackPointer
+        unknown = ~(1 << UInt64(processor.programCounter) | 1 << UInt64(processor.stackPointer))
+        frames.append(isInSystemCall ? programCounter : programCounter &+ 1)
+        let memory = Memory(start: stackPointer, pages: pages, reservedAreas: space.reservedAreas)
+        // What has no description may have left the frame pointer of its caller where it was, which would then be missing.
+        return walk(space, memory, isReturn: isInSystemCall, followsFramePointers: false, &frames)
+    }
+
+    /// - Parameter isReturn: the program counter is where a call returns to: what is asked about is the call
+    private func walk(
+        _ space: AddressSpace, _ memory: Memory, isReturn: Bool, followsFramePointers: Bool, _ frames: inout [UInt64]
+    ) -> Bool {
+        var isReturn = isReturn
+        hasFoundMadeCode = false
         while frames.count < Self.mostFrames {
             let pc = registers[processor.programCounter]
             if let area = space.reservedAreas.first(where: { $0.isLabel(pc) }) {
@@ -58,17 +84,22 @@ package final class Unwinder {
             guard let mapping = space.mapping(at: isReturn ? pc &- 1 : pc) else { return false }
             if mapping.module == nil { hasFoundMadeCode = true }
             let before = registers[processor.stackPointer]
-            if let module = mapping.module, let rule = module.rule(at: (isReturn ? pc &- 1 : pc) &- mapping.bias) {
+            let address = (isReturn ? pc &- 1 : pc) &- mapping.bias
+            if let module = mapping.module, let rule = module.rule(at: address) {
                 if rule.isOutermost { return true }
-                guard apply(rule, module, memory) else { return false }
+                guard apply(rule, module, at: address, memory) else { return false }
                 // The stack grows down: a caller's frame lies above, but where another stack was interrupted. What has called nobody may
                 // have none.
                 let after = registers[processor.stackPointer]
                 if !rule.isSignalFrame, after < before || after == before && isReturn { return false }
                 isReturn = !rule.isSignalFrame
+            } else if isReturn, let begins = mapping.module?.rule(at: address &+ 1) {
+                // Nobody has called it: it is what a stack of the program's own begins with (__start_context, for makecontext(3)).
+                frames[frames.count - 1] = pc &+ 1
+                return begins.isOutermost
             } else {
                 // Made at run time, or without description in a file that has some: V8's builtins in node.
-                guard followFramePointer(memory) else { return false }
+                guard followsFramePointers, followFramePointer(memory) else { return false }
                 isReturn = true
                 guard let caller = space.mapping(at: registers[processor.programCounter] &- 1) else { return false }
                 // The agent's own code is called by itself: else that was not a frame pointer.
@@ -91,10 +122,12 @@ package final class Unwinder {
         }
     }
 
-    private func apply(_ rule: FrameRule, _ module: UnwindModule, _ memory: Memory) -> Bool {
+    private func apply(_ rule: FrameRule, _ module: UnwindModule, at address: UInt64, _ memory: Memory) -> Bool {
         let frameAddress: UInt64?
         switch rule.frameAddress {
-        case .register(let register, let offset): frameAddress = value(register).map { $0 &+ UInt64(bitPattern: offset) }
+        case .register(let register, let offset):
+            frameAddress =
+                value(register).map { $0 &+ UInt64(bitPattern: offset) } ?? self.frameAddress(by: register, offset, module, address)
         case .expression(let range): frameAddress = computed(range, first: nil, module, memory)
         }
         guard let frameAddress else { return false }
@@ -132,10 +165,19 @@ package final class Unwinder {
         return true
     }
 
+    /// The frame address where the register that says it is not known: code tells how far it is from the stack pointer.
+    private func frameAddress(by register: Int, _ offset: Int64, _ module: UnwindModule, _ address: UInt64) -> UInt64? {
+        guard register == Processor.x86.framePointer, processor.framePointer == register, offset == StackDepth.frameDistance else {
+            return nil
+        }
+        guard let state = module.stackState(at: address), state.hasFrame else { return nil }
+        return registers[processor.stackPointer] &+ UInt64(bitPattern: state.depth)
+    }
+
     /// The value of a register that the function has saved here. Where a function ends it has taken back what it saved, and the address is
-    /// below the stack pointer, while the description still has it: then the register has its value already.
+    /// below its stack pointer, while the description still has it: then the register has its value already.
     private func saved(_ register: Int, at address: UInt64, _ rule: FrameRule, _ memory: Memory) -> UInt64? {
-        if address < memory.start, register != rule.returnColumn {
+        if address < registers[processor.stackPointer], register != rule.returnColumn {
             return value(register)
         }
         return memory.word(address)
@@ -154,12 +196,15 @@ package final class Unwinder {
         return true
     }
 
-    /// The memory known as of the sample: the copy of the stack, and the return addresses of labels, which do not change.
+    /// What is known of the memory: the copy of the stack, or that of a process which waits, and the return addresses of labels, which do
+    /// not change.
     private struct Memory {
-        let stack: UnsafeRawBufferPointer
+        /// The stack pointer.
         let start: UInt64
+        var stack = UnsafeRawBufferPointer(start: nil, count: 0)
+        var pages: ProcessPages?
         let reservedAreas: [ReservedArea]
-        let labels: ReturnLabels?
+        var labels: ReturnLabels?
 
         func word(_ address: UInt64) -> UInt64? {
             if address >= start, let offset = Int(exactly: address - start) {
@@ -168,7 +213,8 @@ package final class Unwinder {
             return outside(address)
         }
         private func outside(_ address: UInt64) -> UInt64? {
-            reservedAreas.contains { $0.isReturnWord(address) } ? labels?.address(at: address) : nil
+            if let pages { return pages.word(address) }
+            return reservedAreas.contains { $0.isReturnWord(address) } ? labels?.address(at: address) : nil
         }
     }
 }

@@ -1,7 +1,8 @@
 // References for the tests of unwinding: samples of a program by perf_event_open(2), the stacks that other unwinders find for the same
-// samples, and the stack of a signal handler as libc's backtrace() has it.
+// samples, and the stacks of a signal handler and of a thread that waits as libc's backtrace() has them.
 #ifndef UNWINDING_TESTS_H
 #define UNWINDING_TESTS_H
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -45,4 +46,16 @@ struct interrupted {
     int frame_count;
 };
 void interrupt(struct interrupted *, int depth);
+
+/// A thread that waits to read from a pipe, a few calls deep, and what backtrace() said just before in the function which reads.
+struct waiting {
+    pid_t tid;
+    uint64_t frames[64];
+    int frame_count;
+    pthread_t thread;
+    int begins[2], ends[2];
+};
+/// 0: it has not begun. When this returns, the thread waits or will do so at once.
+int waiting_begin(struct waiting *);
+void waiting_end(struct waiting *);
 #endif

@@ -1,9 +1,10 @@
 // Zydis, cut down to what relocating the first instructions of a function needs: an instruction's length and target, and the bytes
 // in it that depend on its address.
 //
-// The library is loaded when a plan is made, and never linked: its soname changes with its minor version (Debian 12 has
-// libZydis.so.4.0, 13 has 4.1) and a tool that needed one of them would not start beside the other. The structures of the headers
-// belong to one soname, so that one alone is loaded. scripts/install puts the file beside the tool's own libraries.
+// The library is loaded when a plan is made, or a stack unwound whose frame pointer is not known, and never linked: its soname changes
+// with its minor version (Debian 12 has libZydis.so.4.0, 13 has 4.1) and a tool that needed one of them would not start beside the other.
+// The structures of the headers belong to one soname, so that one alone is loaded. scripts/install puts the file beside the tool's own
+// libraries.
 #ifndef CZYDIS_H
 #define CZYDIS_H
 
@@ -46,7 +47,7 @@ struct x86_instruction {
     int64_t target;          // target of a branch, or rip plus displacement: less the instruction's address
 };
 
-// NULL, or why there is no decoder: one line. `folder` is looked into first; NULL: only where the loader looks. Once in a process.
+// NULL, or why there is no decoder: one line. `folder` is looked into first; NULL: only where the loader looks. Any number of times.
 const char *x86_decoder_open(const char *folder);
 // The instruction at `code`; 0: its bytes are none. Any number of threads.
 int x86_decode(const uint8_t *code, size_t byte_count, struct x86_instruction *out);

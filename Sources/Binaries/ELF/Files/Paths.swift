@@ -8,6 +8,11 @@ package func resolvedPath(_ path: String) -> String? {
     return String(cString: resolved)
 }
 
+/// Returns lib/tracer beside the folder of the program, where an installed tool has its libraries; nil unknown.
+package func installedLibraryFolder() -> String? {
+    resolvedPath("/proc/self/exe").map { "/" + $0.split(separator: "/").dropLast(2).joined(separator: "/") + "/lib/tracer" }
+}
+
 /// Returns the names of a directory's entries, in no order. nil, and errno, when it cannot be read.
 package func entryNames(in directory: String) -> [String]? {
     guard let listing = opendir(directory) else { return nil }

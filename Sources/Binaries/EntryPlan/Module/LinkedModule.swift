@@ -30,11 +30,8 @@ struct LinkedModule {
 
     /// Before the first instruction is decoded.
     func openDecoder() throws(PlanProblem) {
-        if code.architecture == .x86, let why = x86_decoder_open(Self.libraryFolder()) { throw PlanProblem(message: String(cString: why)) }
-    }
-
-    /// lib/tracer beside the folder of the program.
-    private static func libraryFolder() -> String? {
-        resolvedPath("/proc/self/exe").map { "/" + $0.split(separator: "/").dropLast(2).joined(separator: "/") + "/lib/tracer" }
+        if code.architecture == .x86, let why = x86_decoder_open(installedLibraryFolder()) {
+            throw PlanProblem(message: String(cString: why))
+        }
     }
 }
