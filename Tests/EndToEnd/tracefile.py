@@ -225,7 +225,7 @@ class Trace:
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
-        self.samples, self.kernel_names = [], {}  # [Sample], address of a function of the kernel → (bytes, name)
+        self.samples, self.wait_stacks, self.kernel_names = [], [], {}  # [Sample], [Sample], address of a function of the kernel → (bytes, name)
         self.patched = {}  # module → (functions that are wanted, functions with entry patches)
         self.interleaves = False  # calls have ended while others went on that were called after them
         self.unrecorded = []
@@ -399,7 +399,9 @@ class Trace:
                     self.anomalies.append(f"record at {offset}: {count} processes, a path of {length} bytes in {size}")
                 self.unrecorded.append(Unrecorded(key, ns, pid, parent, count, body[32:32 + length].decode(errors="surrogateescape"), self.path))
             elif kind == 25:
-                self._samples(offset, body)
+                self._samples(offset, body, self.samples)
+            elif kind == 32:
+                self._samples(offset, body, self.wait_stacks)
             elif kind == 31:
                 start, length, name = struct.unpack_from("<2QI", body, 8)
                 self.kernel_names[start] = length, body[32:32 + name].decode(errors="surrogateescape")
@@ -415,7 +417,7 @@ class Trace:
                 self._start_record(kind, key, body)
             offset += size
 
-    def _samples(self, offset, body):
+    def _samples(self, offset, body, found):
         count, position = struct.unpack_from("<I", body, 8)[0], 16
         for _ in range(count):
             if position + 16 > len(body):
@@ -426,7 +428,7 @@ class Trace:
             if position + depth * 8 > len(body):
                 self.anomalies.append(f"record at {offset}: a sample of {depth} addresses is cut")
                 return
-            self.samples.append(Sample(ns, tid, flags, list(struct.unpack_from(f"<{depth}Q", body, position))))
+            found.append(Sample(ns, tid, flags, list(struct.unpack_from(f"<{depth}Q", body, position))))
             position += depth * 8
 
     def _planned_function(self, index, module, distance):

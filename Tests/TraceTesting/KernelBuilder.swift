@@ -91,10 +91,12 @@ extension TraceBuilder {
         self.record(TRACE_RECORD_UNRECORDED, key: why, record, Array(path.utf8))
     }
 
-    /// Each a moment, a thread, flags and addresses.
-    public mutating func samples(_ all: [(ns: UInt64, tid: UInt32, flags: Int, addresses: [UInt64])], count: UInt32? = nil) {
+    /// Each a moment, a thread, flags and addresses: samples, or with TRACE_RECORD_WAIT_STACKS stacks of threads that wait.
+    public mutating func samples(
+        _ all: [(ns: UInt64, tid: UInt32, flags: Int, addresses: [UInt64])], count: UInt32? = nil, type: Int = TRACE_RECORD_SAMPLES
+    ) {
         self.record(
-            TRACE_RECORD_SAMPLES, trace_samples_record(record: trace_record(), count: count ?? UInt32(all.count), reserved: 0),
+            type, trace_samples_record(record: trace_record(), count: count ?? UInt32(all.count), reserved: 0),
             all.flatMap { one in
                 let head = trace_sample(ns: one.ns, tid: one.tid, count: UInt16(one.addresses.count), flags: UInt16(one.flags))
                 return withUnsafeBytes(of: head) { Array($0) }

@@ -189,6 +189,7 @@ enum {
     // Likewise, in one trace of a run.
     TRACE_RECORD_UNRECORDED = 30,
     TRACE_RECORD_KERNEL_NAME = 31,
+    TRACE_RECORD_WAIT_STACKS = 32, // a trace_samples_record
     TRACE_RECORD_MODULE_FILE = 40, // written by the agent
     // Descriptors, written by the agent as their calls return. A forked child inherits those that were not replaced by then.
     TRACE_RECORD_OPENED = 41,
@@ -561,6 +562,8 @@ struct trace_sample {
     uint16_t count;
     uint16_t flags; // then `count` times a uint64_t: a code address (a return address from the second on), or TRACE_SAMPLE_…
 };
+/// SAMPLES: taken by CPU time. WAIT_STACKS: of threads that were off-CPU for long, when they were looked at; every address is one that a call
+/// returns to: the first is where the system call does, or one more than the instruction that waits for a page.
 struct trace_samples_record {
     struct trace_record record;
     uint32_t count; // number of struct trace_sample that follow, each with its addresses after it
@@ -579,10 +582,10 @@ struct trace_code_name_record {
 /// A program that a process of the run executed and that has no trace.
 struct trace_unrecorded_record { // key: why, TRACE_UNRECORDED_
     struct trace_record record;
-    uint64_t ns;         // CLOCK_MONOTONIC: when it was executed, or, without kernel events, found
+    uint64_t ns; // CLOCK_MONOTONIC: when it was executed, or, without kernel events, found
     uint32_t pid;
-    uint32_t parent;     // process id of its parent, 0 unknown
-    uint32_t count;      // number of processes that executed it; of more than one, `ns`, `pid` and `parent` are the first one's
+    uint32_t parent; // process id of its parent, 0 unknown
+    uint32_t count; // number of processes that executed it; of more than one, `ns`, `pid` and `parent` are the first one's
     uint32_t path_bytes; // its executable, or the name that the kernel gives it (15 characters); the text follows
 };
 

@@ -198,6 +198,7 @@ package struct KernelRecords: Sendable, RecordReader {
                 let isInKernel = sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0
                 samples[sample.tid, default: []].append(Sample(at: ticks(sample.ns), isInKernel: isInKernel))
             }
+        case TRACE_RECORD_WAIT_STACKS: try Self.forEachSample(buffer, offset, byteCount) { _, _ in } // SampleRecords has them
         default: break
         }
     }

@@ -198,7 +198,7 @@ package struct Metadata: Sendable, RecordReader {
             let fixed = try body(trace_unrecorded_record.self, buffer, offset, byteCount)
             let path = try tail(fixed, fixed.path_bytes, buffer, offset, byteCount, Self.longestName)
             if unrecorded.count < Self.mostUnrecorded { unrecorded.append(UnrecordedProcess(fixed, program: printable(path))) }
-        case TRACE_RECORD_REPLACED, TRACE_RECORD_KERNEL_NAME: break
+        case TRACE_RECORD_REPLACED, TRACE_RECORD_KERNEL_NAME, TRACE_RECORD_WAIT_STACKS: break
         case _ where KernelRecords.kinds.contains(Int(record.type)): break
         default: try readStart(record, buffer, offset, byteCount)
         }

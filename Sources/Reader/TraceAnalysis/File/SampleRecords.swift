@@ -1,4 +1,4 @@
-// The stacks that `tracer record --sample` has taken, as they lie in the file.
+// The stacks that `tracer record --sample` has taken, or those of threads that were found waiting, as they lie in the file.
 import CTraceLayout
 import ELF
 import TraceFormat
@@ -29,11 +29,14 @@ package struct SampleRecords: Sendable, RecordReader {
     private(set) var kernelCode: [NamedCode] = []
     package internal(set) var damagedRecords = 0
     private let trace: TraceFile
+    private let type: Int
 
     private static let longestName = 16 << 10
 
-    package init(_ trace: TraceFile) {
+    /// - Parameter type: TRACE_RECORD_WAIT_STACKS for the others
+    package init(_ trace: TraceFile, _ type: Int = TRACE_RECORD_SAMPLES) {
         self.trace = trace
+        self.type = type
         readRecords(of: trace.file, trace.metadataChunks)
         samples.sort { ($0.at, $0.first) < ($1.at, $1.first) }
         madeCode.sort { $0.start < $1.start }
@@ -63,7 +66,7 @@ package struct SampleRecords: Sendable, RecordReader {
 
     mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) throws(DamagedRecord) {
         switch Int(record.type) {
-        case TRACE_RECORD_SAMPLES:
+        case type:
             try Self.forEachSample(buffer, offset, byteCount) { sample, start in
                 samples.append(
                     Sample(

@@ -17,9 +17,8 @@ package struct ImageHistory {
     private(set) var textFaults: [TextFault] = []
     private var bytes: [UInt8] = []
     private var switches: [trace_switch] = []
-    /// Each with its addresses after it.
-    private var samples: [UInt8] = []
-    private var sampleCount: UInt32 = 0
+    /// Stacks of samples, and of threads that were found waiting.
+    private var samples = Stacks(), waitStacks = Stacks()
     /// Addresses of instructions in the kernel that samples have met.
     private(set) var kernelAddresses: Set<UInt64> = []
     /// More than the file may have: the number of records that are gone.
@@ -53,19 +52,33 @@ package struct ImageHistory {
 
     /// - Parameter frames: as TRACE_RECORD_SAMPLES has them, innermost first
     mutating func add(sample frames: [UInt64], flags: Int, _ origin: KernelRecord.Origin, _ storage: KernelStorage) {
-        let frames = frames.prefix(Self.mostFrames)
-        let sample = trace_sample(
-            ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), count: UInt16(frames.count), flags: UInt16(flags))
-        withUnsafeBytes(of: sample) { samples.append(contentsOf: $0) }
-        for frame in frames { withUnsafeBytes(of: frame) { samples.append(contentsOf: $0) } }
+        samples.add(frames, flags: flags, tid: origin.tid, at: origin.nanoseconds)
         if flags & TRACE_SAMPLE_KERNEL != 0 { noteKernelAddresses(frames) }
-        sampleCount += 1
-        if samples.count >= Self.mostSampleBytes { endSamples(storage) }
+        if samples.bytes.count >= Self.mostSampleBytes { end(\.samples, TRACE_RECORD_SAMPLES, storage) }
     }
-    private static let mostFrames = 2000
+
+    mutating func add(_ stack: WaitStack, _ storage: KernelStorage) {
+        waitStacks.add(stack.frames, flags: stack.isWhole ? TRACE_SAMPLE_WHOLE : 0, tid: stack.tid, at: stack.nanoseconds)
+        if waitStacks.bytes.count >= Self.mostSampleBytes { end(\.waitStacks, TRACE_RECORD_WAIT_STACKS, storage) }
+    }
+
+    private struct Stacks {
+        /// Each a `trace_sample`, with its addresses after it.
+        var bytes: [UInt8] = []
+        var count: UInt32 = 0
+        private static let mostFrames = 2000
+
+        mutating func add(_ frames: [UInt64], flags: Int, tid: pid_t, at nanoseconds: UInt64) {
+            let kept = frames.prefix(Self.mostFrames), flags = kept.count < frames.count ? flags & ~TRACE_SAMPLE_WHOLE : flags
+            let sample = trace_sample(ns: nanoseconds, tid: UInt32(bitPattern: tid), count: UInt16(kept.count), flags: UInt16(flags))
+            withUnsafeBytes(of: sample) { bytes.append(contentsOf: $0) }
+            for frame in kept { withUnsafeBytes(of: frame) { bytes.append(contentsOf: $0) } }
+            count += 1
+        }
+    }
 
     /// After the first they are those that calls return to.
-    private mutating func noteKernelAddresses(_ frames: ArraySlice<UInt64>) {
+    private mutating func noteKernelAddresses(_ frames: [UInt64]) {
         guard kernelAddresses.count < Self.mostKernelAddresses else { return }
         for (index, address) in zip(0..., frames.prefix { $0 >= TRACE_KERNEL_ADDRESS }) {
             kernelAddresses.insert(index == 0 ? address : address - 1)
@@ -138,16 +151,17 @@ package struct ImageHistory {
     /// Puts into blocks what is not in one yet.
     mutating func end(_ storage: KernelStorage) {
         endSwitches(storage)
-        endSamples(storage)
+        end(\.samples, TRACE_RECORD_SAMPLES, storage)
+        end(\.waitStacks, TRACE_RECORD_WAIT_STACKS, storage)
         endBlock(storage)
     }
 
-    private mutating func endSamples(_ storage: KernelStorage) {
-        guard sampleCount > 0 else { return }
-        add(TRACE_RECORD_SAMPLES, trace_samples_record(record: trace_record(), count: sampleCount, reserved: 0), storage, samples)
-        recordsInBlock += UInt64(sampleCount) - 1
-        samples.removeAll(keepingCapacity: true)
-        sampleCount = 0
+    private mutating func end(_ stacks: WritableKeyPath<ImageHistory, Stacks>, _ type: Int, _ storage: KernelStorage) {
+        let (bytes, count) = (self[keyPath: stacks].bytes, self[keyPath: stacks].count)
+        guard count > 0 else { return }
+        self[keyPath: stacks] = Stacks()
+        add(type, trace_samples_record(record: trace_record(), count: count, reserved: 0), storage, bytes)
+        recordsInBlock += UInt64(count) - 1
     }
 
     private mutating func endSwitches(_ storage: KernelStorage) {

@@ -39,6 +39,21 @@ package struct KernelHistory {
         var process: Process
         /// Since when it has been off-CPU, waiting; 0: it is not, or was looked at.
         var waits: UInt64
+        /// It was found waiting, and its stack was not looked at yet.
+        var isStackDue = false
+    }
+    /// CPU time that something may take: `first`, and one part in `share` of the time since it was first asked for.
+    private struct Budget {
+        let first: UInt64, share: UInt64
+        private var begun: UInt64 = 0, spent: UInt64 = 0
+
+        init(first: UInt64, share: UInt64) { (self.first, self.share) = (first, share) }
+
+        mutating func isLeft(_ now: UInt64) -> Bool {
+            if begun == 0 { begun = now }
+            return spent <= first + (now - begun) / share
+        }
+        mutating func spend(since before: UInt64) { spent += KernelWatch.ownTime - before }
     }
 
     private let storage: KernelStorage
@@ -55,8 +70,8 @@ package struct KernelHistory {
     private var executed: Set<pid_t> = []
     /// Objects whose peers have been looked for, and when they may be again.
     private var nextSearch: [String: UInt64] = [:]
-    /// Start of the first search for peers and priorities, and CPU time that all of them took.
-    private var begun: UInt64 = 0, spent: UInt64 = 0
+    /// For searches for peers and priorities, and for stacks of threads that wait.
+    private var searches = Budget(first: 50_000_000, share: 50), stacks = Budget(first: 50_000_000, share: 100)
 
     /// A wait is looked at when it has lasted `longWait`, at most `mostLooks` at one time.
     private static let longWait: UInt64 = 10_000_000, mostLooks = 16
@@ -65,8 +80,8 @@ package struct KernelHistory {
     /// Peers can change: repeat the search after `peersHold`, or after `noPeersHold` if none was found. The waiter may be in its next wait
     /// already, for an object whose peer is held by a child that is not known of yet.
     private static let peersHold: UInt64 = 1_000_000_000, noPeersHold: UInt64 = 5_000_000
-    /// CPU time limits: `atOnce` for each step of a search; for all together `first`, and one part in `share` of the time since `begun`.
-    private static let atOnce: UInt64 = 5_000_000, first: UInt64 = 50_000_000, share: UInt64 = 50
+    /// CPU time limit of each step of a search.
+    private static let atOnce: UInt64 = 5_000_000
     private static let mostKnown = 4096
 
     package init(root: pid_t, _ storage: KernelStorage) {
@@ -80,6 +95,7 @@ package struct KernelHistory {
         threads[index].process.image.add(
             trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), cpu: origin.cpu, kind: kind), storage)
         threads[index].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
+        threads[index].isStackDue = false
     }
 
     package mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
@@ -133,7 +149,8 @@ package struct KernelHistory {
     }
 
     /// Threads that have waited for long by now are looked at, each once a wait. False when nobody waits who was not.
-    mutating func lookAtWaits(_ now: UInt64) -> Bool {
+    /// - Parameter unwinder: of their stacks; nil: these are not wanted
+    mutating func lookAtWaits(_ now: UInt64, _ unwinder: SampleUnwinder?) -> Bool {
         lookAtExecuted(now)
         var looks = 0, earlyLooks = 0, isAnybodyLeft = false, waiting: [pid_t: Set<String>] = [:]
         for index in threads.indices where threads[index].waits != 0 {
@@ -152,35 +169,44 @@ package struct KernelHistory {
             threads[index].waits = 0
             guard let snapshot = WaitSnapshot(pid: process.pid, tid: thread.tid) else { continue }
             process.image.add(snapshot, storage)
+            threads[index].isStackDue = unwinder != nil
             waiting[process.pid, default: []].formUnion(snapshot.objectsWithPeers)
         }
         if !waiting.isEmpty { lookAround(waiting, now) }
+        if let unwinder, !lookAtStacks(now, unwinder) { isAnybodyLeft = true }
         return isAnybodyLeft
+    }
+
+    /// False when there is no time for all of them now: they are looked at later, if they still wait then.
+    private mutating func lookAtStacks(_ now: UInt64, _ unwinder: SampleUnwinder) -> Bool {
+        for index in threads.indices where threads[index].isStackDue {
+            guard stacks.isLeft(now) else { return false }
+            let before = KernelWatch.ownTime, thread = threads[index]
+            threads[index].isStackDue = false
+            if let stack = WaitStack(pid: thread.process.pid, tid: thread.tid, unwinder) { thread.process.image.add(stack, storage) }
+            stacks.spend(since: before)
+        }
+        return true
     }
 
     /// Adds what programs have as their standard input and outputs: no call of theirs made these.
     private mutating func lookAtExecuted(_ now: UInt64) {
-        guard !executed.isEmpty, isAffordable(now) else { return }
+        guard !executed.isEmpty, searches.isLeft(now) else { return }
         let before = KernelWatch.ownTime
         for pid in executed {
             for one in OpenPeer.standard(of: pid) { processes[pid]?.image.add(one, at: clockTime(), storage) }
             if KernelWatch.ownTime >= before + Self.atOnce { break }
         }
         executed = []
-        spent += KernelWatch.ownTime - before
-    }
-
-    private mutating func isAffordable(_ now: UInt64) -> Bool {
-        if begun == 0 { begun = now }
-        return spent <= Self.first + (now - begun) / Self.share
+        searches.spend(since: before)
     }
 
     /// Adds what explains long waits: who holds the peers of what is waited for, and the priorities of threads.
     /// - Parameter waiting: by process, what its threads wait for
     private mutating func lookAround(_ waiting: [pid_t: Set<String>], _ now: UInt64) {
-        guard isAffordable(now) else { return }
+        guard searches.isLeft(now) else { return }
         let before = KernelWatch.ownTime
-        defer { spent += KernelWatch.ownTime - before }
+        defer { searches.spend(since: before) }
         for pid in waiting.keys { addPriorities(pid, now) }
         var asked: [String: String] = [:]
         for (pid, objects) in waiting {

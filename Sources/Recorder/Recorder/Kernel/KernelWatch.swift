@@ -21,7 +21,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     private let wake: Int32
     private let isEnding = Atomic<Bool>(false)
 
-    /// nil without samples.
+    /// nil: nothing is reported, or page faults at code alone.
     private let unwinder: SampleUnwinder?
     private let interval: Int32
 
@@ -62,7 +62,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
             asked |= TRACE_KERNEL_INSIDE | (samplePeriod == 0 ? 0 : TRACE_KERNEL_STACKS)
         }
         grant = .init(asked: asked, granted: opened.isEmpty ? 0 : asked, error: error, period: samplePeriod)
-        unwinder = samplePeriod == 0 || opened.isEmpty ? nil : SampleUnwinder()
+        unwinder = opened.isEmpty || storage.isOfTextFaults ? nil : SampleUnwinder(hasSamples: samplePeriod != 0)
         interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is unwound best while what it was made of is still there
         rings = opened
         spool = storage.spool
@@ -150,7 +150,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
                 if let unwinder { for (pid, code) in unwinder.end() { history.add(code, of: pid) } }
                 return
             }
-            let isAnybodyWaiting = history.lookAtWaits(now)
+            let isAnybodyWaiting = history.lookAtWaits(now, unwinder)
             last = now
             wait = isNew || isAnybodyWaiting ? interval : min(wait * 2, Self.mostInterval)
             if recorder_rings_await(rings, rings.count, wake, wait) != 0, !isEnding.load(ordering: .acquiring) {

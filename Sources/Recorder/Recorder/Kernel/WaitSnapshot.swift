@@ -47,7 +47,7 @@ struct WaitSnapshot {
     }
     private static func hasPeer(_ object: String) -> Bool { object.hasPrefix("pipe:[") || object.hasPrefix("socket:[") }
 
-    private static func line(_ path: String) -> String? {
+    static func line(_ path: String) -> String? {
         ProcessStatus.readAll(path).map { String(decoding: $0.prefix { $0 != 0x0a && $0 != 0 }, as: UTF8.self) }
     }
 }
