@@ -8,6 +8,7 @@ import sys
 
 import build
 import suite
+import tracefile
 from harness import Failed, Skipped, expect
 
 sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
@@ -491,6 +492,75 @@ def idle_threads_are_those_that_nobody_waits_for(test):
     expect(sum(row["waits"] for row in found["idle"]) == len(idle), "the idle waits do not add up")
 
 
+def stacks_are_those_in_which_threads_wait(test, flags, *options):
+    """Against backtrace() in the function that is about to wait, frame by frame; and what waits in several places, in none but the right one."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    program = test.compile("wait_stacks", "-O2", "-g", "-pthread", "-fno-ipa-icf", *flags, os.path.join(build.SUBJECTS, "part_wait_stacks.cpp"), compiler="g++")
+
+    def attempt(milliseconds):
+        out = test.tool("record", "--quiet", "--force", *options, "-o", test.trace(), "--", program, str(milliseconds)).stdout
+        lines = [line.split() for line in out.splitlines()]
+        trace, waits = tracefile.Trace(test.trace()), test.json("waits", test.trace())["waits"]
+        stacks = [(stack, [address for address in stack.addresses if address != CALL]) for stack in trace.wait_stacks]
+        expect(not trace.anomalies, f"{trace.anomalies}")
+        expect(not any(stack.flags & ~tracefile.SAMPLE_WHOLE for stack in trace.wait_stacks), "unknown flags")
+        missing = [name for kind, name, *words in lines if kind == "wait" and not check_stack(name, words, stacks, waits)]
+        naps = [(int(begin), int(end), int(place, 16)) for kind, begin, end, place in (line[:4] for line in lines) if kind == "nap"]
+        [napper] = {stack.tid for stack, _ in stacks for begin, end, place in naps if begin <= stack.ns <= end and place in stack.addresses} or {None}
+        seen = set()
+        for stack, addresses in stacks:
+            if stack.tid != napper:
+                continue
+            within = [place for begin, end, place in naps if begin <= stack.ns <= end]
+            if not within:
+                continue  # a page that it waited for between two naps
+            [place] = within
+            expect({place} == {one for _, _, one in naps} & set(addresses), f"a nap in {place:#x} has the stack {addresses}")
+            seen.add(place)
+        if missing or len(seen) < 2:
+            raise LookupError(f"nobody has looked at {missing}, {len(seen)} places")
+        shown = test.tool("waits", test.trace(), "--top", "0", "--full-names", "--depth", "3").stdout
+        expect("    stack: " in shown and " ← … " in shown, f"{shown}")
+
+    for milliseconds in (300, 1000, 3000, 10_000):
+        try:
+            return attempt(milliseconds)
+        except LookupError as error:
+            last = error
+    raise Skipped(f"this machine is too busy: {last}")
+
+
+CALL = 1  # docs/reference/format.md: a recorded call is open here
+
+
+def check_stack(name, words, stacks, waits):
+    """False: there is no stack of the thread in which it waited as it says."""
+    tid, end, known = int(words[0]), words[1], [int(word, 16) for word in words[2:]]
+    own = [(stack, addresses) for stack, addresses in stacks if stack.tid == tid]
+    for stack, addresses in own:
+        # The program asked a few instructions before it waited, and libc is further in. A handler's caller was interrupted: one more.
+        inner = len(addresses) - len(known)
+        expect(inner >= 0 and all(found - wanted in (0, 1) for found, wanted in zip(addresses[inner + 1:], known[1:])), f"{name}: {stack}, not {words}")
+        expect(0 <= addresses[inner] - known[0] < 256, f"{name}: {stack} begins elsewhere than {words}")
+        expect(end == "any" or bool(stack.flags & tracefile.SAMPLE_WHOLE) == (end == "whole"), f"{name}: is {end}: {stack}")
+    found = [wait["stack"] for wait in waits if wait["tid"] == tid and wait["stack"]]
+    expect(len(found) <= len(own), f"{name}: {len(found)} stacks are shown of {len(own)}")
+    for stack in found:
+        expect(end == "any" or stack["is_whole"] == (end == "whole"), f"{name}: {stack}")
+        names = [frame["name"].split("(")[0] for frame in stack["frames"]]
+        deep = [f"{name}_{part}" for part in ("inner", "middle", "middle", "middle", "middle", "outer")] if name != "own_call" else ["own_call"]
+        first = names.index(deep[0])
+        expect(names[first:first + len(deep)] == deep, f"{name}: {names}")
+        between = {name for name, frame in zip(names[:first], stack["frames"]) if not frame["module"].startswith(("libc", "libstdc++"))}
+        expect(between <= {"wait_for_pipe", "wait_for_condition", "std::condition_variable::wait"}, f"{name}: {stack}")
+        if name == "switched":
+            expect(names[first + len(deep):] == ["other_stack", "__start_context"], f"{name}: {names}")
+        if end == "whole":
+            expect("start" in names and names[-1].startswith(("clone", "__clone")), f"{name}: {names}")
+    return bool(found)
+
+
 def context_switches_are_the_kernels(test):
     """As the kernel counts them, and who ran instead: the thread on the same CPU, never one on another."""
     if not kernel_reports():
@@ -542,5 +612,8 @@ def shares_of_samples_are_the_programs(test):
 def tests():
     ways = {"": {}, ".call_sites": {"options": ["--call-sites"]}, ".within_the_c_library": {"options": ["--functions", "lib*!*"]},
             ".without_the_kernel": {"options": ["--no-states"], "has_switches": False}}
+    stacks = {"": ([],), ".frame_pointers": (["-fno-omit-frame-pointer"],), ".functions": ([], "--functions", "*")}
     return [Waits("waits.each_wait_has_its_cause" + name, lambda test, way=way: each_wait_has_its_cause(test, **way)) for name, way in ways.items()] \
+        + [Waits("waits.stacks_are_those_in_which_threads_wait" + name, lambda test, way=way: stacks_are_those_in_which_threads_wait(test, *way))
+           for name, way in stacks.items()] \
         + suite.tests_of(__name__, Waits)

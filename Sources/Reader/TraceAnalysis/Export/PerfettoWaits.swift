@@ -40,6 +40,7 @@ struct PerfettoWaits {
             piece.event(Field.sliceBegin, track: track, at: begin, category: "wait", wait.kind.rawValue) {
                 if what != "-" { $0.annotation("waiting in", what) }
                 for text in explanation.details(number, { $0 }) { $0.annotation("why", text) }
+                if let stack = explanation.stack(number) { $0.annotation("stack", stack.text(deepest: 0) { $0 }) }
             }
             if let waker = waker(of: wait, index, tracks), begin..<end ~= waker.at {
                 let flow = source.processTrack + UInt64(number)

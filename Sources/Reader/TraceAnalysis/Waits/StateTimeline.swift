@@ -146,7 +146,8 @@ extension StateTimeline.Wait {
         }
         let wait = search.waits[index]
         what = explanation.what(wait, spelt)
-        details = explanation.details(index, spelt)
+        details =
+            explanation.details(index, spelt) + [explanation.stackText(index, deepest: WaitReport.usualFrames, spelt)].compactMap { $0 }
         duration = wait.duration
         stretches = wait.count
         if let waker = wait.waker, let thread = search.threads[waker.thread].thread {

@@ -7,12 +7,15 @@ import TraceFormat
 final class WaitExplanation {
     let search: WaitSearch
     private let sites: SiteNames
+    private let symbolizer: Symbolizer
+    private lazy var stacks = WaitStacks(search.trace, symbolizer)
     /// CLOCK_MONOTONIC from which times count.
     private let origin: UInt64
 
     init(_ search: WaitSearch, _ symbolizer: Symbolizer, origin: UInt64) {
         self.search = search
         self.origin = origin
+        self.symbolizer = symbolizer
         sites = SiteNames(search.trace, symbolizer)
     }
 
@@ -44,6 +47,19 @@ final class WaitExplanation {
         }
         if let systemCall = wait.systemCall, systemCall != name { text += ", system call \(systemCall)" }
         return text + (site(of: wait.call).map { " in \(spelt($0))" } ?? "")
+    }
+
+    /// The stack in which the thread waited, if somebody has looked.
+    func stack(_ index: Int) -> WaitStacks.Stack? {
+        let wait = search.waits[index], thread = search.threads[wait.thread]
+        // A window may have cut the wait, but the thread did not run meanwhile.
+        return thread.time(from: wait.begin, to: wait.end).flatMap { stacks.first(of: thread.tid, in: $0) }
+    }
+
+    /// "stack: read (libc.so.6) ← main (app) ← … 2 more"
+    /// - Parameter deepest: frames to show, 0 all
+    func stackText(_ index: Int, deepest: Int, _ spelt: (String) -> String) -> String? {
+        stack(index).map { "stack: " + $0.text(deepest: deepest, spelt) }
     }
 
     /// Who held it, who waited for whom in the meantime, who woke the thread, and how late it then ran.
@@ -91,5 +107,14 @@ final class WaitExplanation {
                     + (others > 0 ? ", and \(counted(others, "process", "processes")) more" : ""))
         }
         return texts
+    }
+}
+
+extension ThreadStates {
+    /// The stretches that have both ends of a wait, as long as they are; nil: these are not known.
+    fileprivate func time(from begin: UInt64, to end: UInt64) -> Range<UInt64>? {
+        let first = bisect(stretches.count) { stretches[$0].end <= begin }, last = bisect(stretches.count) { stretches[$0].end < end }
+        guard last < stretches.count, stretches[first].state == .waiting else { return nil }
+        return stretches[first].begin..<max(stretches[last].end, stretches[first].begin)
     }
 }

@@ -121,6 +121,9 @@ struct WaitRow: Record {
             "other_ends",
             "peers that were found to have a pipe or a socket open, where it is not known who ended the wait for it",
             \.wait.peers)
+        Member(
+            "stack", "where the thread waited, as it was found in a wait of 10 ms or more; null: nobody has looked in time"
+        ) { $0.explanation.stack($0.index) }
         Member.shown("what", "waiting in", .name) { $0.explanation.what($0.wait, $0.short) }
     }
 

@@ -3,8 +3,12 @@ import Presentation
 import TraceFormat
 
 extension WaitReport {
-    /// - Parameter limit: of waits and of locks; 0 all
-    package func lines(limit: Int, width: Int?, names nameStyle: NameStyle, style: TextStyle) -> [String] {
+    /// - Parameters:
+    ///   - limit: of waits and of locks; 0 all
+    ///   - deepest: frames of each stack, 0 all
+    package func lines(
+        limit: Int, deepest: Int = usualFrames, width: Int?, names nameStyle: NameStyle, style: TextStyle
+    ) -> [String] {
         let short = ShortNames(processes.flatMap { $0.names }, nameStyle)
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no context switches: \(text); a wait is the length of a call of 10 us or more")) }
@@ -13,8 +17,12 @@ extension WaitReport {
         if let text = switchText { lines += wrapped(text, width: width, indentation: 6) }
         if busy.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
         lines += kindLines(width, style) + placeLines(limit, width, style) { short[$0] } + lockLines(limit, width, style) { short[$0] }
-        return lines + waitLines(limit, width, style) { short[$0] } + pageLines(limit, width, style) + minorLines(limit, width, style)
+        return lines + waitLines(limit, deepest, width, style) { short[$0] } + pageLines(limit, width, style)
+            + minorLines(limit, width, style)
     }
+
+    /// Frames of a stack that are shown unless others are asked for: those of libc, and some of the program.
+    package static let usualFrames = 8
 
     /// What idle threads waited in, in a line.
     private func idleLines(_ width: Int?) -> [String] {
@@ -56,11 +64,16 @@ extension WaitReport {
         return lines + (shown.count < all.count ? [style.dim("    and \(counted(all.count - shown.count, "place")) more")] : [])
     }
 
-    private func waitLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: @escaping (String) -> String) -> [String] {
+    private func waitLines(_ limit: Int, _ deepest: Int, _ width: Int?, _ style: TextStyle, _ spelt: @escaping (String) -> String)
+        -> [String]
+    {
         let shown = waitRows(busy, limit: limit, spelt)
         var columns = WaitRow.columns(["duration_ns", "start_ns", "thread", "kind", "what"])
         if !missing.isEmpty { columns[0].title = "took" }
-        let lines = table(shown, columns, width, style) { $0.explanation.details($0.index, spelt).joined(separator: "; ") }
+        let lines = table(shown, columns, width, style) { row in
+            let details = row.explanation.details(row.index, spelt).joined(separator: "; ")
+            return [details, row.explanation.stackText(row.index, deepest: deepest, spelt) ?? ""]
+        }
         return lines + (shown.count < busy.count ? [style.dim("    and \(counted(busy.count - shown.count, "shorter one"))")] : [])
     }
 
@@ -90,20 +103,20 @@ extension WaitReport {
         let shown = lockRows(limit: limit, spelt)
         let columns = LockRow.columns(["duration_ns", "waits", "longest_ns", "most_at_once", "object", "waited_in", "held_in"])
         return table(shown, columns, width, style) { lock in
-            guard let convoy = lock.convoy else { return "" }
-            return "convoy: \(convoy.waits) waits of \(convoy.threads) threads, one after the other for " + readable(convoy.duration)
+            guard let convoy = lock.convoy else { return [] }
+            return ["convoy: \(convoy.waits) waits of \(convoy.threads) threads, one after the other for " + readable(convoy.duration)]
         }
     }
 
-    /// - Parameter below: text of a line below a row's; empty: there is none
+    /// - Parameter below: texts of lines below a row's; an empty one has none
     private func table<Row>(
-        _ rows: [Row], _ columns: [Column<Row>], _ width: Int?, _ style: TextStyle, below: (Row) -> String
+        _ rows: [Row], _ columns: [Column<Row>], _ width: Int?, _ style: TextStyle, below: (Row) -> [String]
     ) -> [String] {
         let table = TextTable(rows, columns).lines(style, width: width)
         return ["", table[0]]
             + zip(table.dropFirst(), rows).flatMap { line, row -> [String] in
-                let text = below(row)
-                return text.isEmpty ? [line] : [line] + wrapped("    " + text, width: width, indentation: 6).map { style.dim($0) }
+                [line]
+                    + below(row).filter { !$0.isEmpty }.flatMap { wrapped("    " + $0, width: width, indentation: 6).map { style.dim($0) } }
             }
     }
 }

@@ -13,7 +13,8 @@ struct Waits: ParsableCommand {
             released the lock, or signalled the condition, before the waiting thread ran again. Without the kernel's \
             context switches, a wait is the length of a blocking call. idle: threads that waited for work, while nobody waited for \
             them. at: since the start of the trace; negative before the \
-            agent started. processor: the thread could run, but had no CPU. at once: threads that waited for the lock together.
+            agent started. processor: the thread could run, but had no CPU. at once: threads that waited for the lock together. stack: \
+            where a thread was found that waited for 10 ms or more, each function called by the next; … stands for unknown frames.
 
             EXAMPLES
               tracer waits app.trace
@@ -31,6 +32,8 @@ struct Waits: ParsableCommand {
     @OptionGroup var thread: ThreadOption
     @Flag(name: .customLong("idle"), help: "Idle threads' waits, too: those for work, while nobody waits for the thread.")
     var withIdle = false
+    @Option(help: "Frames to show of each stack; 0 for all.")
+    var depth = WaitReport.usualFrames
     @Flag(help: "One JSON object.")
     var json = false
     @Flag(help: "The rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
@@ -40,6 +43,7 @@ struct Waits: ParsableCommand {
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
+        if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of frames") }
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
     }
 
@@ -51,7 +55,7 @@ struct Waits: ParsableCommand {
         try thread.check(report.threads, in: traces)
         try display.output().show(WaitOutput(report, limit: rows.count ?? 0), json: json, csv: csv ? "waits" : nil) { output in
             let width = names.fullNames ? nil : output.width
-            try output.lines(report.lines(limit: rows.count ?? 30, width: width, names: names.style, style: output.style))
+            try output.lines(report.lines(limit: rows.count ?? 30, deepest: depth, width: width, names: names.style, style: output.style))
         }
         try finish(traces, ofCalls: false)
     }
