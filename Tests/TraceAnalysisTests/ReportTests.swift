@@ -23,6 +23,18 @@ import TraceTesting
         #expect((9900...9900 * 1008 / 1000).contains(Int(p99.count)))
     }
 
+    @Test func sharesAreOfAllSelfTimesWhateverARowStandsFor() throws {
+        let trace = try Loaded(program(seed: 4, events: 900).bytes()).trace, tree = CallTree(trace, workers: 1)
+        for grouping in [ReportGrouping.function, .module, .caller, .thread] {
+            var run = RunSummary([trace], path: trace.path, names: grouping == .function)
+            if grouping != .function { run.summary.replaceRows(tree.rows(by: grouping)) }
+            let object = try jsonObject(ReportOutput(run, nil).json.text())
+            let shares = try #require(object["functions"] as? [[String: Any]]).reduce(0) { $0 + ($1["share"] as? Double ?? 0) }
+            let own = run.summary.ownCodes.reduce(0) { $0 + Double($1.selfTime) } / Double(run.summary.selfTime.count)
+            #expect(abs(shares + own - 1) < 0.001, "\(grouping)")
+        }
+    }
+
     @Test func percentilesOfOneCallAreItsLength() throws {
         let loaded = try Loaded(demo { builder, thread in builder.complete(thread, 1, from: start, to: start + 77_777) }.bytes())
         #expect(loaded["main"]?.median?.count == 77_777)

@@ -97,8 +97,8 @@ package struct Summary: Sendable {
     package var ownCode: FunctionSummary? { ownCodes.first }
     /// For each program.
     package private(set) var ownCodes: [FunctionSummary] = []
-    /// Self times of all functions and the programs' own code, whichever rows are kept: what shares are parts of. Calls that end on
-    /// another thread are in another thread's `span`.
+    /// Self times of all functions and the programs' own code, whichever rows are kept or wanted: what shares are parts of. Calls that end
+    /// on another thread are in another thread's `span`.
     package private(set) var selfTime = Nanoseconds(0)
     /// Time that all threads ran the program's code, by state, and how long of that the kernel has reported nothing; nil: not asked for, or
     /// not known.
@@ -162,7 +162,10 @@ package struct Summary: Sendable {
             }
             functions = all.withSink { sums in
                 let times = sums.rowTimes
-                return sums.with(time) { rows(&$0, times) }
+                return sums.with(time) {
+                    addSelfTime(of: $0, trace.timeScale)
+                    return rows(&$0, times)
+                }
             }
         } else {
             let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in Accumulator(table, spans) }
@@ -170,13 +173,22 @@ package struct Summary: Sendable {
             all.withSink { take($0) }
             summarize(trace, all, spans, all.withSink { $0.coverage.byThread })
             addOwnCode(of: trace, all.withSink { $0.ownCodeHoldsSuppressed })
-            functions = all.withSink { rows(&$0, nil) }
+            functions = all.withSink {
+                addSelfTime(of: $0, trace.timeScale)
+                return rows(&$0, nil)
+            }
         }
         if let (times, unknown) = clocks?.whole(trace, spans) {
             self.states = times.inNanoseconds(trace.timeScale)
             unknownState = trace.timeScale.nanoseconds(unknown)
         }
-        selfTime = Self.selfTime(of: functions + ownCodes)
+    }
+
+    /// Adds the self times of all functions to that of own code, which is known before.
+    private mutating func addSelfTime(of sums: borrowing Accumulator, _ scale: TimeScale) {
+        let ticks = (1..<max(sums.sums.count, 1)).reduce(Int64(0)) { $0 &+ sums.sums[$1].selfTime }
+        let time = ownCodes.reduce(scale.signedNanoseconds(ticks)) { $0 &+ $1.selfTime }
+        selfTime = Nanoseconds(UInt64(max(time, 0)))
     }
 
     private mutating func addOwnCode(of trace: TraceFile, _ holdsSuppressed: Bool) {
@@ -199,6 +211,7 @@ package struct Summary: Sendable {
             end = max(end, part.end)
             if let times = part.states { states = (states ?? StateTimes()).adding(times) }
             unknownState = Nanoseconds(unknownState.count &+ part.unknownState.count)
+            selfTime = Nanoseconds(selfTime.count &+ part.selfTime.count)
             for count in counts { self[keyPath: count] &+= part[keyPath: count] }
             for row in part.ownCodes {
                 let known = own[row.module], total = Nanoseconds(row.total.count &+ (known?.total.count ?? 0))
@@ -208,11 +221,6 @@ package struct Summary: Sendable {
             }
         }
         ownCodes = own.sorted { $0.key < $1.key }.map(\.value)
-        selfTime = Self.selfTime(of: functions + ownCodes)
-    }
-
-    private static func selfTime(of rows: [FunctionSummary]) -> Nanoseconds {
-        Nanoseconds(UInt64(max(rows.reduce(0) { $0 &+ $1.selfTime }, 0)))
     }
 
     /// Omits rows; the counts of the whole stay.
