@@ -89,6 +89,21 @@ import TraceTesting
         #expect(try filled(TRACE_RECORD_POLLED, trace_polled_record()) { $0.object_bytes = .max } == 1)
     }
 
+    @Test func eachThreadHasItsOwnSwitchesHoweverManyThereAre() throws {
+        var builder = demo { _, _ in }, all: [(UInt64, UInt32, Int)] = []
+        builder.header.session = 7
+        builder.kernel(from: start, until: start + 100_000)
+        // Threads in turn; some of their ids end in the same bits.
+        let tids = [1, 65, 129, 4711, 4711 + 64, 2, 3] as [UInt32]
+        for n in 0..<700 { all.append((start + UInt64(n), tids[n % 7], n / 7 % 2 == 0 ? TRACE_SWITCH_IN : TRACE_SWITCH_WAITS)) }
+        for part in stride(from: 0, to: 700, by: 50) { builder.switches(Array(all[part..<part + 50])) }
+        let records = KernelRecords(try Loaded(builder.bytes()).trace)
+        #expect(Set(records.switches.keys) == Set(tids))
+        for (index, tid) in tids.enumerated() {
+            #expect(records.switches[tid]?.map(\.at) == (0..<100).map { start + UInt64($0 * 7 + index) })
+        }
+    }
+
     @Test func whatWasRefusedSaysWhyAndWhatAllowsIt() throws {
         func trace(session: UInt64 = 1, _ body: (inout TraceBuilder) -> Void) throws -> TraceFile {
             var builder = demo { _, _ in }

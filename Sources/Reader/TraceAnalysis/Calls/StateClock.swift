@@ -38,8 +38,6 @@ struct StateClock: Sendable {
 
     /// Stretches off-CPU, in order.
     private let stretches: [Stretch]
-    /// Times that the kernel has not reported, in order.
-    private let unknown: [Range<UInt64>]
     /// The cursor: between these moments the thread was in one state.
     private var low: UInt64 = 1
     private var high: UInt64 = 0
@@ -48,28 +46,16 @@ struct StateClock: Sendable {
     private var runnableMask: UInt64 = 0
 
     /// A thread of which the kernel has reported nothing.
-    init() {
-        stretches = []
-        unknown = [0..<UInt64.max]
-    }
+    init() { stretches = [] }
 
     init(_ states: ThreadStates) {
-        var stretches: [Stretch] = [], unknown: [Range<UInt64>] = [], before = OffCPUTicks(), known: UInt64 = 0
-        for one in states.stretches {
-            if one.begin > known { unknown.append(known..<one.begin) }
-            known = max(known, one.end)
-            switch one.state {
-            case .running: break
-            case .unknown: unknown.append(one.begin..<one.end)
-            case .waiting, .runnable:
-                let stretch = Stretch(begin: one.begin, end: one.end, isWaiting: one.state == .waiting, before: before)
-                before = stretch.passed(at: one.end)
-                stretches.append(stretch)
-            }
+        var stretches: [Stretch] = [], before = OffCPUTicks()
+        for one in states.stretches where one.state == .waiting || one.state == .runnable {
+            let stretch = Stretch(begin: one.begin, end: one.end, isWaiting: one.state == .waiting, before: before)
+            before = stretch.passed(at: one.end)
+            stretches.append(stretch)
         }
-        if known < .max { unknown.append(known..<UInt64.max) }
         self.stretches = stretches
-        self.unknown = unknown
     }
 
     /// Off-CPU time between two moments.
@@ -118,25 +104,20 @@ struct StateClock: Sendable {
         }
         return sum
     }
-
-    /// Returns how much of that time the kernel has not reported.
-    func unknown(from begin: UInt64, to end: UInt64, in window: TimeWindow) -> UInt64 {
-        guard begin < end else { return 0 }
-        return unknown.reduce(0) { sum, part in
-            let part = part.clamped(to: begin..<end)
-            return sum &+ window.length(from: part.lowerBound, to: part.upperBound)
-        }
-    }
 }
 
 struct StateClocks: Sendable {
+    private var states: [UInt32: ThreadStates] = [:]
+    /// Empty where functions are not asked for.
     private var clocks: [UInt32: StateClock] = [:]
 
     /// nil where the kernel has reported no context switches and rows show wall time. Where they show another, all time is running.
     init?(_ trace: TraceFile, _ reading: StateReading) {
         guard reading != .nothing, trace.noSwitches == nil || reading.shown != .wall else { return nil }
-        for states in ThreadStates.all(trace.ofAllThreads, KernelRecords(trace)) {
-            if let thread = states.thread { clocks[thread] = StateClock(states) }
+        for known in ThreadStates.all(trace.ofAllThreads, KernelRecords(trace)) {
+            guard let thread = known.thread else { continue }
+            states[thread] = known
+            if reading.time != nil { clocks[thread] = StateClock(known) }
         }
     }
 
@@ -145,11 +126,18 @@ struct StateClocks: Sendable {
     /// Time that all threads ran the program's code, by state, and what of it the kernel has not reported.
     func whole(_ trace: TraceFile, _ spans: ThreadSpans) -> (times: StateTimes, unknown: UInt64) {
         var times = StateTimes(), unknown: UInt64 = 0
+        let window = trace.window
         for thread in trace.chunksOfThread.compactMap({ $0.first?.thread }) {
             guard let span = spans[thread] else { continue }
-            let clock = self[thread]
-            times &+= StateTimes(whole: span.length, clock.offCPU(from: span.begin, to: span.end, in: trace.window))
-            unknown &+= clock.unknown(from: span.begin, to: span.end, in: trace.window)
+            var off = OffCPUTicks(), known: UInt64 = 0
+            for one in states[thread]?.stretches ?? [] where one.state != .unknown {
+                let length = window.length(from: max(one.begin, span.begin), to: min(one.end, span.end))
+                known &+= length
+                if one.state == .waiting { off.waiting &+= length }
+                if one.state == .runnable { off.runnable &+= length }
+            }
+            times &+= StateTimes(whole: span.length, off)
+            unknown &+= span.length - min(known, span.length)
         }
         return (times, unknown)
     }

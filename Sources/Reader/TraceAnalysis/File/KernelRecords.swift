@@ -104,6 +104,8 @@ package struct KernelRecords: Sendable, RecordReader {
     private(set) var polled: [UInt32: [Polled]] = [:]
     package private(set) var priorities: [UInt32: [Priority]] = [:]
     package private(set) var samples: [UInt32: [Sample]] = [:]
+    /// What will be `switches`.
+    private var readSwitches = ListsByThread<Switch>()
     /// In no order.
     package private(set) var descriptors: [Descriptor] = []
     /// Ticks between which kernel events were recorded, nil if none were requested.
@@ -127,6 +129,8 @@ package struct KernelRecords: Sendable, RecordReader {
         guard span != nil else { return }
         readRecords(of: trace.file, trace.metadataChunks)
         texts = [:]
+        switches = readSwitches.lists
+        readSwitches = ListsByThread()
         for tid in switches.keys { Self.sort(&switches[tid]!) { $0.at } }
         for tid in tasks.keys { Self.sort(&tasks[tid]!) { $0.at } }
         for tid in faults.keys { Self.sort(&faults[tid]!) { $0.at } }
@@ -151,7 +155,7 @@ package struct KernelRecords: Sendable, RecordReader {
             guard Int(fixed.count) <= (byteCount - size) / stride else { throw DamagedRecord() }
             for index in 0..<Int(fixed.count) {
                 let one = buffer.load(trace_switch.self, at: offset + size + index * stride)!
-                if let known = Switch(one, at: ticks(one.ns)) { switches[one.tid, default: []].append(known) }
+                if let known = Switch(one, at: ticks(one.ns)) { readSwitches.append(known, of: one.tid) }
             }
         case TRACE_RECORD_TASK:
             let fixed = try body(trace_task_record.self, buffer, offset, byteCount)
@@ -222,4 +226,29 @@ package struct KernelRecords: Sendable, RecordReader {
         texts[bytes] = text
         return text
     }
+}
+
+/// Lists of events by thread id, for events that may be millions: what takes longest is the hash of an id, so the lists of few threads are
+/// found by the lowest bits of theirs.
+private struct ListsByThread<Event: Sendable>: Sendable {
+    private var events: [[Event]] = []
+    private var tids: [UInt32] = []
+    private var numbers: [UInt32: Int] = [:]
+    /// Numbers looked up last; -1 none.
+    private var recent = [Int](repeating: -1, count: 64)
+
+    mutating func append(_ event: Event, of tid: UInt32) {
+        let bucket = Int(tid % 64), known = recent[bucket]
+        if known >= 0, tids[known] == tid { return events[known].append(event) }
+        let number = numbers[tid] ?? events.count
+        if number == events.count {
+            numbers[tid] = number
+            tids.append(tid)
+            events.append([])
+        }
+        recent[bucket] = number
+        events[number].append(event)
+    }
+
+    var lists: [UInt32: [Event]] { numbers.mapValues { events[$0] } }
 }

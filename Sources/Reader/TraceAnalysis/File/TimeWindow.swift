@@ -25,7 +25,7 @@ package struct TimeWindow: Sendable, Equatable {
         self.bounds = bounds
     }
 
-    package var isWhole: Bool { bounds == [0] }
+    package var isWhole: Bool { bounds.count == 1 && bounds[0] == 0 }
     package var isEmpty: Bool { bounds.isEmpty }
 
     package var moments: [Range<UInt64>] {
@@ -47,6 +47,7 @@ package struct TimeWindow: Sendable, Equatable {
 
     /// Returns how much of the time from `start` to `end` lies within.
     package func length(from start: UInt64, to end: UInt64) -> UInt64 {
+        if isWhole { return end > start ? end - start : 0 }
         var next = bisect(bounds.count) { bounds[$0] <= start }, length: UInt64 = 0, from = start
         while from < end {
             let until = min(next < bounds.count ? bounds[next] : .max, end)
