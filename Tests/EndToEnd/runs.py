@@ -166,7 +166,8 @@ def what_make_starts_is_one_directory_with_all_its_calls(test):
     chosen = test.json("report", name, "--process", "l[s]")
     expect(len(chosen["processes"]) == 8 and 0 < chosen["calls"] < report["calls"], chosen["processes"])
     by_process = test.tool("report", name, "--by", "process").stdout
-    expect(len(by_process.splitlines()) == 3 + len(report["processes"]), by_process)
+    _, _, table = by_process.partition("\n\n")  # below the headline, and what a busy machine adds to it
+    expect(len(table.splitlines()) == 1 + len(report["processes"]), by_process)
     test.tool("report", name, "--process", "nobody", status=1)
 
 

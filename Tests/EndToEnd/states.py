@@ -152,14 +152,16 @@ def other_programs_are_no_difference(test):
 def what_is_not_known_is_said(test):
     test.record(options=("--no-states",))
     expect("self_running_ns" not in test.json("report", test.trace())["functions"][0], "states out of nothing")
-    for words in (["report"], ["tree"], ["callers", "computes"], ["export", "--format", "pprof", "--force", "-o", test.path("p")]):
+    for words in (["report"], ["report", "computes"], ["report", "--by", "process"], ["tree"], ["callers", "computes"], ["export", "--format", "pprof", "--force", "-o", test.path("p")]):
         said = test.tool(words[0], test.trace(), *words[1:], "--time", "running", status=1).stderr
         expect("has no context switches, so --time running is not known: " in said and said.count("\n") == 1, said)
     said = test.tool("report", test.trace(), "--time", "awake", status=2).stderr
     expect("'awake'" in said and "wall" in said, said)
-    for words, reason in ((["report", "--by", "site"], "applies to functions"), (["tree", "--correct"], "--correct takes recording out")):
-        said = test.tool(words[0], test.trace(), *words[1:], "--time", "waiting", status=2).stderr
-        expect(reason in said, said)
+    said = test.tool("tree", test.trace(), "--correct", "--time", "waiting", status=2).stderr
+    expect("--correct takes recording out" in said, said)
+    alone = test.json("report", test.trace(), "computes")
+    expect("total_running_ns" not in alone and "running_ns" not in alone["slowest"][0], f"states out of nothing: {alone}")
+    expect("waiting" not in test.tool("report", test.trace(), "computes").stdout, "states out of nothing")
 
 
 def a_run_is_added_up(test):
@@ -171,6 +173,50 @@ def a_run_is_added_up(test):
     running = functions(test.json("report", os.path.dirname(test.trace()), "--time", "running"))
     for name, row in functions(report).items():
         expect(running[name]["self_ns"] == row["self_running_ns"] and running[name]["total_ns"] == row["total_running_ns"], f"{row} {running[name]}")
+
+
+def one_function_has_the_chosen_time(test):
+    known = test.record()
+    rows = functions(test.json("report", test.trace()))
+    for name in NAMES:
+        by_time = {time: test.json("report", test.trace(), name, "--time", time) for time in ("wall", "running", "waiting")}
+        for time, report in by_time.items():
+            whole = rows[name]["total_ns"] if time == "wall" else rows[name][f"total_{time}_ns"]
+            # In a tree it is a sum of nanoseconds, in a report one of ticks.
+            expect(report["time"] == time and abs(report["total_ns"] - whole) <= 4, f"{name} {time}: {report['total_ns']}, in the table {whole}")
+            expect(all(abs(report[f"{kind}_{state}_ns"] - rows[name][f"{kind}_{state}_ns"]) <= 4 for kind in ("self", "total") for state in STATES), f"{report} {rows[name]}")
+            order = [call["duration_ns"] if time == "wall" else call[f"{time}_ns"] for call in report["slowest"]]
+            expect(order == sorted(order, reverse=True), f"{name} {time}: {order}")
+            expect(all(sum(call[f"{state}_ns"] for state in STATES) == call["duration_ns"] for call in report["slowest"]), f"{report['slowest']}")
+            expect(sum(bar["calls"] for bar in report["histogram"]) == rows[name]["calls"], f"{report['histogram']}")
+        waiting = by_time["waiting"]
+        expect(waiting["max_ns"] <= waiting["total_ns"] + 4 and known[name][2] <= waiting["calls"], f"{waiting}")
+    text = test.tool("report", test.trace(), "sleeps", "--time", "waiting").stdout
+    expect("time spent waiting only" in text and "how long the calls waited" in text and "total: running " in text, text)
+
+
+def call_sites_and_processes_have_the_chosen_time(test):
+    test.record("%p.trace", TWICE="1", options=("--call-sites",))
+    run = os.path.dirname(test.trace())
+    report = test.json("report", run)
+    sites = test.json("report", run, "--by", "site")
+    for time in ("running", "waiting"):
+        shown = test.json("report", run, "--by", "site", "--time", time)
+        expect(shown["time"] == time and len(shown["functions"]) == len(sites["functions"]), f"{time}: {len(shown['functions'])} rows")
+        for name in NAMES:
+            of_sites = sum(row["self_ns"] for row in shown["functions"] if row["name"] == name)
+            expect(abs(of_sites - functions(report)[name][f"self_{time}_ns"]) <= 4, f"{name} {time}: {of_sites}")
+        rows = test.json("callers", run, "computes", "--sites", "--time", time)["sites"]
+        expect(abs(sum(row["total_ns"] for row in rows) - functions(report)["computes"][f"total_{time}_ns"]) <= 4, f"{rows}")
+        expect(f"--time {time}" in test.tool("callers", run, "computes", "--sites", "--time", time).stdout, "it does not say which time")
+    processes = test.json("report", run, "--by", "process")["processes"]
+    for process in processes:
+        expect(sum(process[f"in_calls_{state}_ns"] for state in STATES) == process["in_calls_ns"], f"{process}")
+        expect(process["in_calls_waiting_ns"] > 50_000_000, f"each has slept twice: {process}")
+    for state in STATES:
+        expect(abs(sum(process[f"{state}_ns"] for process in processes) - report["states"][f"{state}_ns"]) <= 4, f"{state}: {processes} {report['states']}")
+    text = test.tool("report", run, "--by", "process", "--time", "running").stdout
+    expect("time on a CPU only" in text and "of threads" in text, text)
 
 
 def tests():

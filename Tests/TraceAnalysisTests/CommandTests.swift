@@ -181,7 +181,7 @@ struct CommandTests {
         #expect(part.contains("5 calls, total 2.000 us") && part.contains("window 5.000 us to 10.000 us"), "\(part)")
         for (arguments, status, error) in [
             (["nobody"], 1, "no call of nobody"), (["A"], 1, "there is a"),
-            (["a", "--by=module"], 2, "--by, --filter, --correct and --time"),
+            (["a", "--by=module"], 2, "--by, --filter and --correct apply to all functions"),
         ] as [([String], Int32, String)] {
             let ended = try run(["report", file.path] + arguments)
             #expect(ended.status == status && ended.errors.contains(error) && ended.output == "", "\(ended.errors)")

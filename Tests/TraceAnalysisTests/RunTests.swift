@@ -93,6 +93,28 @@ private func process(
         #expect(whole.processes.map { $0.calls } == [30, 10, 5, 2])
     }
 
+    @Test func aProcessHasItsThreadsTimesByState() throws {
+        var builder = process(10, calls: 10, of: 100)
+        builder.kernel(from: 1_000_000, until: 1_001_000)
+        builder.switches([
+            (1_000_200, 10, TRACE_SWITCH_WAITS), (1_000_500, 10, TRACE_SWITCH_IN), (1_000_700, 10, TRACE_SWITCH_PREEMPTED),
+            (1_000_750, 10, TRACE_SWITCH_IN),
+        ])
+        let run = try Run([builder, process(11, calls: 5, of: 100)])
+        func summary(_ states: StateReading) -> RunSummary { RunSummary(run.run, workers: 1, names: false, states: states) }
+        let object = try jsonObject(ReportOutput(summary(.ofFunctions(.wall)), nil).json.text())
+        let processes = try #require(object["processes"] as? [[String: Any]])
+        let keys = ["running_ns", "waiting_ns", "runnable_ns"]
+        #expect(
+            keys.map { processes[0][$0] as? Int } == [650, 300, 50]
+                && keys.map { processes[0]["in_calls_\($0)"] as? Int } == [650, 300, 50])
+        #expect(keys.allSatisfy { processes[1][$0] == nil && processes[1]["in_calls_\($0)"] == nil }, "nothing is known of it")
+        let lines = summary(.ofFunctions(.waiting)).processTable(by: .selfTime, top: 0, width: nil, style: plain).split(separator: "\n")
+        #expect(lines[1] == "time spent waiting only (--time waiting)")
+        #expect(
+            lines.contains { $0.contains("in calls  of threads") } && lines.contains { $0.contains("   300 ns      300 ns") }, "\(lines)")
+    }
+
     /// Two processes, of which the second begins 1,000 ns after the first and has a clock of its own.
     private func two() throws -> Run {
         try Run([process(10, calls: 30, of: 100), process(11, calls: 10, of: 500, ticksPerNanosecond: 3, id: 9, begun: 1_001_000)])

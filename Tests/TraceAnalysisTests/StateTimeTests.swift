@@ -143,6 +143,58 @@ extension Summary {
         }
     }
 
+    /// Whatever adds up calls says the same of a function's states: rows by function, call sites, the function by itself, the whole.
+    @Test(arguments: 1..<UInt64(12)) func everyReportOfAFunctionHasItsStates(seed: UInt64) throws {
+        var builder = program(seed: seed, events: 400, wordsPerChunk: 60, hasResumes: false)
+        var random = Xorshift(seed: seed &* 31), at = start, switches: [(UInt64, UInt32, Int)] = []
+        while switches.count < 200 {
+            at += 1 + random.next() % 3000
+            switches += [(at, 4711, random.next() % 2 == 0 ? waits : preempted), (at + 500, 4711, runs)]
+            at += 600
+        }
+        builder.kernel(from: start, until: at + 1_000_000_000)
+        builder.switches(switches)
+        let bytes = builder.bytes(), file = TemporaryFile(bytes), trace = try TraceFile(path: file.path)
+        let threads = Summary(trace, workers: 1, states: .ofThreads)
+        for time in CallTime.allCases {
+            let all = Summary(trace, workers: 2, states: .ofFunctions(time))
+            #expect(all.states == threads.states && all.unknownState == threads.unknownState)
+            let sites = SiteReport([trace], states: .ofFunctions(time), workers: 2)
+            #expect(sites.time == time)
+            for row in all.functions where row.timedCalls > 0 {
+                let site = try #require(sites.rows.first { $0.name == row.name })
+                #expect(site.states == row.states && site.selfTime == row.selfTime && site.total == row.total, "\(time) \(row.name)")
+                let report = try #require(FunctionReport(trace, FunctionPattern(row.name), time: time, slowest: 5, workers: 2))
+                #expect(report.sums.states == row.states && report.sums.selfTime == row.selfTime && report.sums.total == row.total)
+                #expect(report.sums.median == row.median && report.sums.maximum == row.maximum)
+                #expect(report.histogram.reduce(0) { $0 + $1.calls } == row.timedCalls)
+                let shown = try report.slowest.map { try #require($0.states)[time] }
+                #expect(shown == shown.sorted(by: >) && report.slowest.allSatisfy { $0.states?.whole == Int64($0.length.count) })
+                // A recursive function's list has its outermost calls alone.
+                #expect(try shown[0] <= Int64(#require(row.maximum).count) || row.calls > row.timedCalls)
+            }
+        }
+        #expect(try #require(FunctionReport(trace, FunctionPattern("a"), time: .running)).callees.time == .running)
+    }
+
+    @Test func aFunctionByItselfSaysWhatItsTimesAre() throws {
+        let trace = try loaded(nested, switches).trace, locations = FunctionLocations([trace], lines: false)
+        func lines(_ time: CallTime) throws -> [String] {
+            var lines: [String] = []
+            let report = try #require(FunctionReport(trace, FunctionPattern("a"), time: time, workers: 1))
+            try report.lines(title: "", least: 0, width: nil, names: .usual, locations: locations, style: plain) { lines.append($0) }
+            return lines
+        }
+        let wall = try lines(.wall), waiting = try lines(.waiting)
+        #expect(wall.contains("total: running 50 ns, waiting 100 ns, runnable 0 ns; self: running 50 ns, waiting 100 ns, runnable 0 ns"))
+        #expect(wall.contains("1 call, total 150 ns, self 150 ns") && waiting.contains("1 call, total 100 ns, self 100 ns"))
+        #expect(waiting.contains("time spent waiting only (--time waiting)") && waiting.contains("how long the calls waited"))
+        #expect(waiting.contains("slowest calls, by waiting time"))
+        #expect(wall.contains { $0.contains("     150 ns      50 ns     100 ns       0 ns  4711") }, "\(wall)")
+        let bare = try Loaded(demo(nested).bytes()).trace
+        #expect(try #require(FunctionReport(bare, FunctionPattern("a"))).sums.states == nil)
+    }
+
     @Test func allFunctionsTogetherHaveWhatTheThreadHas() throws {
         let loaded = try loaded(nested, switches), window = TimeWindow([start + 50..<start + 550])
         let trace = loaded.trace.narrowed(to: window), summary = Summary(trace, workers: 1, states: .ofFunctions(.wall))

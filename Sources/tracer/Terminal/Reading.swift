@@ -10,11 +10,11 @@ func reading(_ files: [TraceFile], states: StateReading = .nothing) -> CallTree 
 }
 
 /// Reads the call sites of all files.
-func reading(_ files: [TraceFile], sitesOf pattern: FunctionPattern?) throws -> SiteReport {
+func reading(_ files: [TraceFile], sitesOf pattern: FunctionPattern?, states: StateReading) throws -> SiteReport {
     guard files.contains(where: \.hasCallSites) else {
         throw CommandFailure("\(files.first?.path ?? "the run") has no call sites: record with tracer record --call-sites")
     }
-    return withProgress(files) { SiteReport(files, pattern, progress: $0) }
+    return withProgress(files) { SiteReport(files, pattern, states: states, progress: $0) }
 }
 
 func withProgress<R>(_ files: [TraceFile], _ body: (ReadingProgress) -> R) -> R {

@@ -11,6 +11,8 @@ package struct FoundCall: Sendable {
     fileprivate var row: UInt32
     /// True if its end is in the trace.
     package var isOver: Bool
+    /// Its length by state, in ticks; all of it is running where nothing is known.
+    fileprivate(set) var states: StateTimes
 
     package var length: UInt64 { end - start }
     /// Ticks that it covers; for a call of no length, the tick at which it was made.
@@ -20,8 +22,8 @@ package struct FoundCall: Sendable {
 
 package struct CallSearch: Sendable {
     package enum Wanted: Sendable {
-        /// This many, the longest; of a recursive function its outermost calls.
-        case longest(Int)
+        /// This many, the longest by this time; of a recursive function its outermost calls.
+        case longest(Int, CallTime = .wall)
         /// All of at least `least` ticks, merged where they overlap.
         case moments(least: UInt64)
     }
@@ -33,22 +35,28 @@ package struct CallSearch: Sendable {
     /// Calls of these functions, and the longest of them, in ticks: of any length.
     package let count: UInt64
     package let longest: UInt64
+    /// True if the states of the calls were asked for, and are known.
+    let hasStates: Bool
     private let table: FunctionNames
 
     package static let mostMoments = 1 << 22
 
-    /// - Parameter range: of ticks, in which the calls must begin
+    /// - Parameters:
+    ///   - range: of ticks, in which the calls must begin
+    ///   - states: of what the calls are found by, or shown with
     package init(
         _ trace: TraceFile, _ pattern: FunctionPattern, _ wanted: Wanted, in range: Range<UInt64> = 0..<UInt64.max,
-        workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
+        states: StateReading = .nothing, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
     ) {
         let table = FunctionNames(trace.metadata)
         var isWanted = [false]
         for row in table.rows { isWanted.append(pattern.matches(name: row.name, symbol: row.symbol, module: row.module)) }
+        let clocks = StateClocks(trace, states)
         let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [isWanted] in
-            SearchSink(table, isWanted, wanted, range)
+            SearchSink(table, isWanted, wanted, range, clocks)
         }
         self.table = table
+        hasStates = clocks != nil
         (calls, moments, count, longest) = all.withSink { sink in
             sink.settle()
             return (sink.longestCalls, sink.isTooMany ? nil : sink.moments, sink.found, sink.longest)
@@ -66,6 +74,8 @@ private struct SearchSink: StreamSink, ~Copyable {
     private let wanted: CallSearch.Wanted
     private let range: Range<UInt64>
     private var thread: UInt32 = 0
+    private let clocks: StateClocks?
+    private var clock = StateClock()
     var migratedCalls = Migrations()
 
     private(set) var calls: UInt64 = 0
@@ -74,24 +84,32 @@ private struct SearchSink: StreamSink, ~Copyable {
     private(set) var longestCalls: [FoundCall] = []
     private(set) var moments: [Range<UInt64>] = []
     private(set) var isTooMany = false
-    private var leastKept: UInt64 = 0
+    private var leastKept: Int64 = 0
     private var mostKept = 1 << 16
 
-    init(_ table: FunctionNames, _ isWanted: [Bool], _ wanted: CallSearch.Wanted, _ range: Range<UInt64>) {
+    init(
+        _ table: FunctionNames, _ isWanted: [Bool], _ wanted: CallSearch.Wanted, _ range: Range<UInt64>, _ clocks: StateClocks?
+    ) {
         rows = RowNumbers(table)
         self.isWanted = isWanted
         self.wanted = wanted
         self.range = range
+        self.clocks = clocks
     }
 
-    private mutating func note(_ row: UInt32, _ start: UInt64, _ end: UInt64, isOver: Bool) {
+    /// - Parameter hasStates: it began and ended on this thread
+    private mutating func note(_ row: UInt32, _ start: UInt64, _ end: UInt64, isOver: Bool, hasStates: Bool = true) {
         guard range.contains(start), end >= start else { return }
         found &+= 1
         longest = max(longest, end - start)
         switch wanted {
-        case .longest(let most):
-            guard longestCalls.count < most || end - start > leastKept else { return }
-            longestCalls.append(FoundCall(start: start, end: end, thread: thread, row: row, isOver: isOver))
+        case .longest(let most, let time):
+            // A part of its time is no longer than the whole.
+            guard longestCalls.count < most || Int64(truncatingIfNeeded: end - start) > leastKept else { return }
+            let off = clocks != nil && hasStates ? clock.offCPU(from: start, to: end) : OffCPUTicks()
+            let states = StateTimes(whole: end - start, off)
+            guard longestCalls.count < most || states[time] > leastKept else { return }
+            longestCalls.append(FoundCall(start: start, end: end, thread: thread, row: row, isOver: isOver, states: states))
             if longestCalls.count >= 2 * most + 64 { settle() }
         case .moments(let least):
             guard end - start >= least, !isTooMany else { return }
@@ -103,10 +121,10 @@ private struct SearchSink: StreamSink, ~Copyable {
     /// Keeps no more than is asked for.
     mutating func settle() {
         switch wanted {
-        case .longest(let most):
-            longestCalls.sort { ($0.length, $1.start, $1.thread) > ($1.length, $0.start, $0.thread) }
+        case .longest(let most, let time):
+            longestCalls.sort { ($0.states[time], $1.start, $1.thread) > ($1.states[time], $0.start, $0.thread) }
             longestCalls.removeLast(max(longestCalls.count - most, 0))
-            leastKept = longestCalls.count == most ? longestCalls.last?.length ?? 0 : 0
+            leastKept = longestCalls.count == most ? longestCalls.last?.states[time] ?? 0 : 0
         case .moments:
             moments = TimeWindow(moments).moments
             mostKept = max(mostKept, 2 * moments.count)
@@ -133,10 +151,13 @@ private struct SearchSink: StreamSink, ~Copyable {
     }
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migratedCalls.insert(row, enter: start, end: end)
-        if isWanted(row) { note(row, start, end, isOver: true) }
+        if isWanted(row) { note(row, start, end, isOver: true, hasStates: false) }
     }
 
-    mutating func begin(thread: UInt32) { self.thread = thread }
+    mutating func begin(thread: UInt32) {
+        if let clocks { clock = clocks[thread] }
+        self.thread = thread
+    }
 
     mutating func add(_ other: borrowing SearchSink) {
         calls &+= other.calls

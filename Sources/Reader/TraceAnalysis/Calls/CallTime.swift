@@ -62,6 +62,11 @@ package struct StateTimes: WrappingSums, BitwiseCopyable, Equatable, Sendable {
             runnable: Int64(truncatingIfNeeded: off.runnable))
     }
 
+    /// "running 1.234 ms, waiting 5.678 ms, runnable 12 us"
+    var text: String {
+        "running \(readable(signed: running)), waiting \(readable(signed: waiting)), runnable \(readable(signed: runnable))"
+    }
+
     package var whole: Int64 { running &+ waiting &+ runnable }
 
     package subscript(time: CallTime) -> Int64 {

@@ -130,6 +130,9 @@ extension SplitSums where Base: ~Copyable {
 
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { wall.orphan(row, at: time, depth: depth) }
 
+    static var wantsSites: Bool { Base.wantsSites }
+    mutating func leafSite(_ address: UInt64) { withEach { $0.leafSite(address) } }
+
     mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {
         let off = clock.offCPU(from: begin, to: end)
         wall.unseen(frame, depth: depth, from: begin, to: end)

@@ -54,19 +54,30 @@ extension [SplitTimes] {
     }
 }
 
-extension SplitSums where Base == Accumulator {
-    /// Times of all rows by state, in ticks.
-    var rowTimes: [SplitTimes] {
-        func times(_ time: (FunctionSums) -> Int64, _ row: Int) -> StateTimes {
-            let whole = time(wall.sums[row]), waited = time(waiting.sums[row])
-            return StateTimes(whole: whole, waiting: waited, runnable: whole &- waited &- time(running.sums[row]))
+/// A sink that has sums of calls, by row.
+protocol SummingSink: StreamSink, ~Copyable {
+    var rowCount: Int { get }
+    func sums(of row: Int) -> FunctionSums
+}
+
+extension Accumulator: SummingSink {
+    var rowCount: Int { sums.count }
+    func sums(of row: Int) -> FunctionSums { sums[row] }
+}
+
+extension SplitSums where Base: SummingSink & ~Copyable {
+    /// Times of a row by state, in ticks.
+    func times(of row: Int) -> SplitTimes {
+        let (whole, ran, waited) = (wall.sums(of: row), running.sums(of: row), waiting.sums(of: row))
+        func times(_ time: (FunctionSums) -> Int64) -> StateTimes {
+            StateTimes(whole: time(whole), waiting: time(waited), runnable: time(whole) &- time(waited) &- time(ran))
         }
-        return (0..<wall.sums.count).map { row in
-            SplitTimes(selfTime: times(\.selfTime, row), total: times({ Int64(truncatingIfNeeded: $0.total) }, row))
-        }
+        return SplitTimes(selfTime: times(\.selfTime), total: times { Int64(truncatingIfNeeded: $0.total) })
     }
 
-    mutating func with<R>(_ time: CallTime, _ body: (inout Accumulator) -> R) -> R {
+    var rowTimes: [SplitTimes] { (0..<wall.rowCount).map { times(of: $0) } }
+
+    mutating func with<R>(_ time: CallTime, _ body: (inout Base) -> R) -> R {
         switch time {
         case .wall: body(&wall)
         case .running: body(&running)

@@ -28,8 +28,7 @@ package struct ReportOutput: Record {
         Member("window", windowMeaning, \.run.reportedWindow)
         Member("in_calls_ns", "time in recorded calls, all threads together", \.run.summary.inCalls)
         Member("time", timeMeaning, \.run.time.rawValue)
-        Member("states", "times of all threads by state; null: the kernel has reported no context switches, or rows are call sites") {
-            output in
+        Member("states", "times of all threads by state; null: the kernel has reported no context switches") { output in
             output.run.summary.states.map { ReportedStates(times: $0, unknown: output.run.summary.unknownState) }
         }
         Member("events", "words that record calls", \.run.summary.events)
@@ -100,6 +99,11 @@ extension RunProcess: Record {
         Member("dropped", "calls that could not be written", \.dropped)
         Member("in_calls_ns", "time in recorded calls, of all threads", \.inCalls).column("in calls") { column(readable($0.inCalls)) }
         Member("duration_ns", "from its first recorded moment to its end", \.duration).column("time") { column(readable($0.duration)) }
+        times(
+            "in_calls_", "in calls",
+            "what of in_calls_ns its threads were on a CPU, or the kernel has not reported; missing where it has reported no context switches",
+            \.callStates)
+        times("", "of threads", "time that its threads ran the program's code on a CPU, calls before and after main left out", \.states)
         Member(
             "status", "as a shell reports it: exit status, or 128 + signal; null when nobody saw it who could write it down", \.exitStatus
         )
@@ -112,6 +116,16 @@ extension RunProcess: Record {
 }
 
 extension RunProcess {
+    /// A time by state, which tables show as the time that is asked for.
+    private static func times(
+        _ prefix: String, _ title: String, _ meaning: String, _ times: @escaping @Sendable (RunProcess) -> StateTimes?
+    ) -> [Member<RunProcess>] {
+        CallTime.allCases.dropFirst().map { time in
+            Member.optional("\(prefix)\(time.rawValue)_ns", time == .running ? meaning : "") { times($0)?[time] }
+                .column(title) { times($0).map { column(readable(signed: $0[time])) } ?? "-" }
+        } + [Member.optional("\(prefix)runnable_ns", "others had the CPUs") { times($0)?.runnable }]
+    }
+
     private enum EndKind: String, JSONChoice { case exited, killed, executed, running }
 
     private var endKind: EndKind? {

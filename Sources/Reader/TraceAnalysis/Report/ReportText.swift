@@ -48,7 +48,7 @@ extension RunSummary {
     ) -> String {
         let all = (summary.functions + summary.ownCodes).sorted(by: order.comesFirst)
         let rows = top > 0 ? Array(all.prefix(top)) : all
-        var lines = [style.bold(headline)] + (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm) + [""]
+        var lines = [style.bold(headline)] + notes(style) + [""]
         if rows.isEmpty {
             let isWhole = only?.window.isWhole ?? true
             lines.append(
@@ -79,6 +79,9 @@ extension RunSummary {
 }
 
 extension RunSummary {
+    /// Lines above a table that say what its times are.
+    func notes(_ style: TextStyle) -> [String] { (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm) }
+
     /// What a reader of these times has to know of the threads' states.
     private var stateNotes: [String] {
         guard let states = summary.states else { return [] }

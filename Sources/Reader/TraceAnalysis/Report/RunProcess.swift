@@ -23,6 +23,9 @@ package struct ProcessImage: Sendable {
     package let filtered: UInt64
     package let dropped: UInt64
     package let inCalls: Nanoseconds
+    /// The time of its threads by state, and what of that is `inCalls`; nil: not asked for of functions, or not known.
+    let states: StateTimes?
+    let callStates: StateTimes?
     package let byteCount: UInt64
     package let isRing: Bool
     /// Functions that were called, where that is all that was recorded; nil: calls were.
@@ -61,6 +64,8 @@ package struct ProcessImage: Sendable {
         filtered = summary.filteredByTime &+ summary.filteredByDepth
         dropped = summary.dropped
         inCalls = summary.inCalls
+        callStates = summary.callStates
+        states = summary.callStates == nil ? nil : summary.states
         byteCount = trace.usedByteCount
         isRing = trace.isRing
         calledCount = trace.hasCountsAlone ? trace.metadata.functions.values.count { $0.isThereByCall } : nil
@@ -95,6 +100,12 @@ package struct RunProcess: Sendable {
     package var filtered: UInt64 { images.reduce(0) { $0 &+ $1.filtered } }
     package var dropped: UInt64 { images.reduce(0) { $0 &+ $1.dropped } }
     package var inCalls: Nanoseconds { Nanoseconds(images.reduce(0) { $0 &+ $1.inCalls.count }) }
+    /// As of its images; nil where they are not known of one.
+    var states: StateTimes? { sum(\.states) }
+    var callStates: StateTimes? { sum(\.callStates) }
+    private func sum(_ times: (ProcessImage) -> StateTimes?) -> StateTimes? {
+        images.reduce(StateTimes()) { sum, image in sum.flatMap { sum in times(image).map { sum.adding($0) } } }
+    }
     package var byteCount: UInt64 { images.reduce(0) { $0 &+ $1.byteCount } }
     /// From its first recorded moment to its end, between its images too.
     package var duration: Nanoseconds {

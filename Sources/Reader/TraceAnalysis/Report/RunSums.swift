@@ -55,17 +55,16 @@ struct RunSums: ~Copyable {
                 let unknownFunction = row < table.rowCount ? 0 : accumulator.unknownFunctions[row - table.rowCount]
                 number = self.number(FunctionNames.unknown(unknownFunction))
             }
-            add(accumulator.sums[row], accumulator.durations, to: number, scale)
+            add(accumulator.sums[row], accumulator.durations, times?[row].inNanoseconds(scale), to: number, scale)
             add(accumulator.recording(row, cost)?.count, to: number)
-            add(times?[row].inNanoseconds(scale), to: number)
         }
     }
 
     /// One row, to those that came before it, whatever their names.
-    mutating func add(_ accumulator: borrowing Accumulator, _ row: Int, _ trace: TraceFile) {
+    mutating func add(_ accumulator: borrowing Accumulator, _ times: SplitTimes?, _ row: Int, _ trace: TraceFile) {
         guard row > 0 else { return }
         let number = number(FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false))
-        add(accumulator.sums[row], accumulator.durations, to: number, trace.timeScale)
+        add(accumulator.sums[row], accumulator.durations, times?.inNanoseconds(trace.timeScale), to: number, trace.timeScale)
         add(accumulator.recording(row, CallCost(trace))?.count, to: number)
     }
 
@@ -77,9 +76,14 @@ struct RunSums: ~Copyable {
         self.recording[number] = self.recording[number].flatMap { sum in recording.map { sum &+ $0 } }
     }
 
-    /// - Parameter theirs: of one trace, in ticks
-    mutating func add(_ theirs: FunctionSums, _ counts: borrowing DurationCounts, to number: Int, _ scale: TimeScale) {
+    /// - Parameters:
+    ///   - theirs: of one trace, in ticks
+    ///   - times: theirs by state, in nanoseconds
+    mutating func add(
+        _ theirs: FunctionSums, _ counts: borrowing DurationCounts, _ times: SplitTimes?, to number: Int, _ scale: TimeScale
+    ) {
         sums[number].add(theirs.scaled(scale))
+        add(times, to: number)
         guard theirs.durationRow != 0 else { return }
         if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
         let to = sums[number].durationRow

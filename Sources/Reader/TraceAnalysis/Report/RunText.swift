@@ -50,13 +50,16 @@ extension RunSummary {
             switch order {
             case .calls: if a.calls != b.calls { return a.calls > b.calls }
             case .name: if a.name != b.name { return a.name < b.name }
-            default: if a.duration != b.duration { return b.duration < a.duration }
+            default:
+                let times = (a.states?[time] ?? Int64(clamping: a.duration.count), b.states?[time] ?? Int64(clamping: b.duration.count))
+                if time != .wall, times.0 != times.1 { return times.0 > times.1 }
+                if a.duration != b.duration { return b.duration < a.duration }
             }
             return a.pid < b.pid
         }
         let rows = top > 0 ? Array(sorted.prefix(top)) : sorted
-        let table = TextTable(rows, RunProcess.columns(Self.figures + ["command"]))
-        var lines = [style.bold(headline), ""] + table.lines(style, width: width)
+        let table = TextTable(rows, RunProcess.columns(figures + ["command"]))
+        var lines = [style.bold(headline)] + notes(style) + [""] + table.lines(style, width: width)
         if rows.count < sorted.count { lines.append(style.dim("… \(grouped(sorted.count - rows.count)) more: --top 0")) }
         if let text = unrecorded.text { lines.append(text) }
         return lines.joined(separator: "\n") + "\n"
@@ -64,10 +67,13 @@ extension RunSummary {
 
     /// Who started whom, for `tracer info`.
     package func processTree(width: Int?, style: TextStyle) -> [String] {
-        TextTable(processes, RunProcess.columns(Self.figures + ["tree"])).lines(style, width: width)
+        TextTable(processes, RunProcess.columns(figures + ["tree"])).lines(style, width: width)
     }
 
-    private static let figures = ["calls", "in_calls_ns", "duration_ns", "status", "pid"]
+    private var figures: [String] {
+        let times = time == .wall ? ["in_calls_ns", "duration_ns"] : ["in_calls_\(time.rawValue)_ns", "\(time.rawValue)_ns"]
+        return ["calls"] + times + ["status", "pid"]
+    }
 
     /// What the run of an interpreter does not show; nil of other programs.
     package var interpreterHint: String? {

@@ -14,7 +14,7 @@ private struct SiteKey: Hashable {
     func bucket(_ mask: UInt64) -> Int { Int(truncatingIfNeeded: ((address ^ UInt64(row) &<< 40) &* 0x9e37_79b9_7f4a_7c15) &>> 40 & mask) }
 }
 
-private struct SiteSums: StreamSink, ~Copyable {
+private struct SiteSums: SummingSink, ~Copyable {
     static var wantsSites: Bool { true }
 
     private var rows: RowNumbers
@@ -45,6 +45,8 @@ private struct SiteSums: StreamSink, ~Copyable {
     }
 
     var unknownFunctions: [UInt32] { rows.unknownFunctions }
+    var rowCount: Int { keys.count }
+    func sums(of number: Int) -> FunctionSums { sums[number] }
 
     @inline(__always) private mutating func number(_ row: UInt32, _ address: UInt64, at ticks: UInt64) -> Int {
         let key = SiteKey(row: row, epoch: modules.epoch(at: ticks), address: address)
@@ -185,47 +187,71 @@ extension TraceFile {
 /// A row for each function and call site, over all processes.
 package struct SiteReport: Sendable {
     package let rows: [FunctionSummary]
+    /// What the times of rows are.
+    package let time: CallTime
 
     package init(
-        _ traces: [TraceFile], _ pattern: FunctionPattern? = nil, workers: Int = TraceFile.cpuCount,
+        _ traces: [TraceFile], _ pattern: FunctionPattern? = nil, states: StateReading = .nothing, workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
         let names = NameCache()
         var sums = RunSums()
-        for trace in traces { Self.add(trace, pattern, names, workers, progress, to: &sums) }
-        rows = sums.functions().filter { $0.calls > 0 || $0.timedCalls > 0 || $0.total.count > 0 }
+        for trace in traces { Self.add(trace, pattern, states, names, workers, progress, to: &sums) }
+        time = states.shown
+        rows = sums.functions(of: states.time).filter { $0.calls > 0 || $0.timedCalls > 0 || $0.total.count > 0 }
     }
 
     private static func add(
-        _ trace: TraceFile, _ pattern: FunctionPattern?, _ names: NameCache, _ workers: Int, _ progress: ReadingProgress?,
-        to sums: inout RunSums
+        _ trace: TraceFile, _ pattern: FunctionPattern?, _ states: StateReading, _ names: NameCache, _ workers: Int,
+        _ progress: ReadingProgress?, to sums: inout RunSums
     ) {
         let table = FunctionNames(trace.metadata, names), modules = ModuleTimes(trace.metadata)
-        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { SiteSums(table, modules) }
-        let sites = CallSites(names.symbolizer)
-        var known: [SiteKey: CallSite] = [:]
-        all.withSink { sink in
-            // The calls that are not recorded may have been made from any of a function's calls.
-            var holding: Set<UInt32> = []
-            for number in 1..<max(sink.keys.count, 1) where sink.sums[number].holdsSuppressed { holding.insert(sink.keys[number].row) }
-            for number in 1..<max(sink.keys.count, 1) {
-                var key = sink.keys[number]
-                let row = Int(key.row)
-                let function =
-                    row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(sink.unknownFunctions[row - table.rowCount])
-                if let pattern, !pattern.matches(name: function.name, symbol: function.symbol, module: function.module) { continue }
-                var site = CallSite.unknown
-                if key.address != 0 {
-                    key.row = 0
-                    site = known[key] ?? sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch))
-                    known[key] = site
-                }
-                var figures = sink.sums[number]
-                figures.holdsSuppressed = holding.contains(sink.keys[number].row)
-                sums.add(figures, sink.durations, to: sums.number(function, site), trace.timeScale)
+        if let time = states.time, let clocks = StateClocks(trace, states) {
+            let spans = ThreadSpans(trace)
+            let all = StreamWorker.read(trace, table, workers: workers, progress: progress) {
+                SplitSums(clocks, spans) { SiteSums(table, modules) }
             }
+            all.withSink { split in
+                let times = split.rowTimes
+                split.with(time) { add($0, times, trace, table, modules, pattern, names, to: &sums) }
+            }
+        } else {
+            let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { SiteSums(table, modules) }
+            all.withSink { add($0, nil, trace, table, modules, pattern, names, to: &sums) }
         }
     }
+
+    /// - Parameter times: of the numbers by state, in ticks
+    private static func add(
+        _ sink: borrowing SiteSums, _ times: [SplitTimes]?, _ trace: TraceFile, _ table: FunctionNames, _ modules: ModuleTimes,
+        _ pattern: FunctionPattern?, _ names: NameCache, to sums: inout RunSums
+    ) {
+        let sites = CallSites(names.symbolizer)
+        var known: [SiteKey: CallSite] = [:]
+        // The calls that are not recorded may have been made from any of a function's calls.
+        var holding: Set<UInt32> = []
+        for number in 1..<max(sink.keys.count, 1) where sink.sums[number].holdsSuppressed { holding.insert(sink.keys[number].row) }
+        for number in 1..<max(sink.keys.count, 1) {
+            var key = sink.keys[number]
+            let row = Int(key.row)
+            let function =
+                row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(sink.unknownFunctions[row - table.rowCount])
+            if let pattern, !pattern.matches(name: function.name, symbol: function.symbol, module: function.module) { continue }
+            var site = CallSite.unknown
+            if key.address != 0 {
+                key.row = 0
+                site = known[key] ?? sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch))
+                known[key] = site
+            }
+            var figures = sink.sums[number]
+            figures.holdsSuppressed = holding.contains(sink.keys[number].row)
+            sums.add(
+                figures, sink.durations, times?[number].inNanoseconds(trace.timeScale), to: sums.number(function, site), trace.timeScale)
+        }
+    }
+
+    /// A line for its tables; nil: none is needed.
+    package var timeNote: String? { time.note }
 
     private func sorted(by order: ReportOrder) -> [FunctionSummary] {
         rows.sorted { a, b in
@@ -251,6 +277,7 @@ package struct SiteReport: Sendable {
 extension SiteReport: Record {
     package static let members = declare {
         Member("schema", "1") { _ in 1 }
+        Member("time", timeMeaning, \.time.rawValue)
         Member("sites", "rows, by falling number of calls") { report in report.sorted(by: .calls).map { FunctionRow(figures: $0) } }
     }
 }

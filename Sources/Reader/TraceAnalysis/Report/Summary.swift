@@ -104,6 +104,8 @@ package struct Summary: Sendable {
     /// not known.
     package private(set) var states: StateTimes?
     package private(set) var unknownState = Nanoseconds(0)
+    /// `inCalls` by state; nil: not asked for of functions, or not known.
+    package private(set) var callStates: StateTimes?
     package private(set) var threads: [ThreadSummary] = []
     package private(set) var duration = Nanoseconds(0)
     package private(set) var end = Ticks(0)
@@ -162,6 +164,8 @@ package struct Summary: Sendable {
             }
             functions = all.withSink { sums in
                 let times = sums.rowTimes
+                callStates = times.dropFirst().reduce(StateTimes()) { $0.adding($1.selfTime) }.inNanoseconds(
+                    trace.timeScale, whole: Int64(clamping: inCalls.count))
                 return sums.with(time) {
                     addSelfTime(of: $0, trace.timeScale)
                     return rows(&$0, times)
@@ -186,7 +190,7 @@ package struct Summary: Sendable {
 
     /// Adds the self times of all functions to that of own code, which is known before.
     private mutating func addSelfTime(of sums: borrowing Accumulator, _ scale: TimeScale) {
-        let ticks = (1..<max(sums.sums.count, 1)).reduce(Int64(0)) { $0 &+ sums.sums[$1].selfTime }
+        let ticks = (1..<max(sums.rowCount, 1)).reduce(Int64(0)) { $0 &+ sums.sums(of: $1).selfTime }
         let time = ownCodes.reduce(scale.signedNanoseconds(ticks)) { $0 &+ $1.selfTime }
         selfTime = Nanoseconds(UInt64(max(time, 0)))
     }

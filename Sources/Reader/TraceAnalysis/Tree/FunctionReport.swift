@@ -16,6 +16,8 @@ package struct FunctionReport: Sendable {
         /// Since the beginning of the first process.
         package var start: Nanoseconds
         package var length: Nanoseconds
+        /// `length` by state; nil: the kernel has reported no context switches.
+        package var states: StateTimes?
         package var pid: UInt32
         package var tid: UInt32?
         package var threadName: String
@@ -28,6 +30,8 @@ package struct FunctionReport: Sendable {
     package let functions: [ReportedFunction]
     /// Their sums in one.
     package let sums: FunctionSummary
+    /// What the times of calls are.
+    package let time: CallTime
     /// Twice as long each, from the shortest call's to the longest one's.
     package let histogram: [Bar]
     package let slowest: [Call]
@@ -37,24 +41,26 @@ package struct FunctionReport: Sendable {
     private let isRun: Bool
 
     package init?(
-        _ trace: TraceFile, _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.cpuCount,
+        _ trace: TraceFile, _ pattern: FunctionPattern, time: CallTime = .wall, slowest: Int = 10, workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
-        self.init([trace], pattern, slowest: slowest, workers: workers, progress: progress)
+        self.init([trace], pattern, time: time, slowest: slowest, workers: workers, progress: progress)
     }
 
     /// nil when no call of a matching function is there.
     /// - Parameters:
     ///   - traces: at least one
+    ///   - time: that of the figures; by state they are known as well
     ///   - slowest: how many single calls
     package init?(
-        _ traces: [TraceFile], _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.cpuCount,
+        _ traces: [TraceFile], _ pattern: FunctionPattern, time: CallTime = .wall, slowest: Int = 10, workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
         program = traces[0].program
         pid = traces[0].header.pid
         isRun = traces.count > 1
-        let tree = CallTree.reading(traces, workers: workers, progress: progress)
+        self.time = time
+        let states = StateReading.ofFunctions(time), tree = CallTree.reading(traces, states: states, workers: workers, progress: progress)
         let chosen = tree.functions(matching: pattern).filter { !tree.functions[$0].isOwnCode }
         guard !chosen.isEmpty else { return nil }
         var known: Set<ReportedFunction> = []
@@ -68,47 +74,65 @@ package struct FunctionReport: Sendable {
         var all = RunSums(), counts: [Int: UInt64] = [:], only: FunctionSummary?
         for trace in traces {
             let table = FunctionNames(trace.metadata), spans = ThreadSpans(trace), scale = trace.timeScale
-            let read = StreamWorker.read(trace, table, workers: workers) { Accumulator(table, spans) }
-            read.withSink { accumulator in
-                let row = accumulator.together(table, pattern)
+            func take(_ accumulator: borrowing Accumulator, _ row: Int, _ times: SplitTimes?) {
                 accumulator.forEachDuration(row, scale) { counts[Self.power($0), default: 0] += UInt64($1) }
                 if traces.count > 1 {
-                    all.add(accumulator, row, trace)
+                    all.add(accumulator, times, row, trace)
                 } else { // in its ticks, as a report of one trace has them
                     let nobody = FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false)
                     only = accumulator.summary(row, nobody, scale, CallCost(trace))
+                    if let times { only?.show(times.inNanoseconds(scale), as: time) }
                 }
             }
+            if let clocks = StateClocks(trace, states) {
+                let read = StreamWorker.read(trace, table, workers: workers) { SplitSums(clocks, spans) { Accumulator(table, spans) } }
+                read.withSink { split in
+                    var row = 0
+                    split.withEach { row = $0.together(table, pattern) }
+                    let times = split.times(of: row)
+                    split.with(time) { take($0, row, times) }
+                }
+            } else {
+                let read = StreamWorker.read(trace, table, workers: workers) { Accumulator(table, spans) }
+                read.withSink { take($0, $0.together(table, pattern), nil) }
+            }
         }
-        let several = all.functions().first
+        let several = all.functions(of: time).first
         var summary =
             only ?? several
             ?? FunctionSummary(name: "", symbol: "", module: "", calls: 0, timedCalls: 0, total: total, selfTime: 0)
         summary.total = total
+        summary.states?.total = callees.nodes[0].states.total
+        if tree.time == nil { summary.states = nil }
         sums = summary
         histogram = Self.bars(counts)
-        self.slowest = Self.slowest(slowest, of: traces, pattern, workers: workers)
+        self.slowest = Self.slowest(slowest, by: time, of: traces, pattern, workers: workers)
     }
 
-    private static func slowest(_ count: Int, of traces: [TraceFile], _ pattern: FunctionPattern, workers: Int) -> [Call] {
+    private static func slowest(
+        _ count: Int, by time: CallTime, of traces: [TraceFile], _ pattern: FunctionPattern, workers: Int
+    ) -> [Call] {
         let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
         let calls = traces.flatMap { trace -> [Call] in
-            let search = CallSearch(trace, pattern, .longest(count), workers: workers)
+            let search = CallSearch(trace, pattern, .longest(count, time), states: .ofFunctions(time), workers: workers)
             let tids = Dictionary(trace.threads.map { ($0.index, $0.tid) }) { first, _ in first }
             let files = LoadedFiles(trace)
             let begin = trace.header.first.monotonic_ns - origin
             return search.calls.map { call in
-                let name = search.name(of: call)
+                let name = search.name(of: call), length = trace.timeScale.nanoseconds(call.length)
                 return Call(
                     name: name.name, module: name.module,
                     start: Nanoseconds(begin &+ trace.timeScale.nanoseconds(from: trace.firstTicks, to: Ticks(call.start)).count),
-                    length: trace.timeScale.nanoseconds(call.length), pid: trace.header.pid, tid: tids[call.thread],
+                    length: length,
+                    states: search.hasStates ? call.states.inNanoseconds(trace.timeScale, whole: Int64(clamping: length.count)) : nil,
+                    pid: trace.header.pid, tid: tids[call.thread],
                     threadName: trace.threadName(call.thread),
                     file: files.file(name.name, thread: call.thread, from: call.start, to: call.end), isOver: call.isOver)
             }
         }
         if traces.count == 1 { return calls }
-        return Array(calls.sorted { ($1.length, $0.start) < ($0.length, $1.start) }.prefix(count))
+        func shown(_ call: Call) -> Int64 { call.states?[time] ?? Int64(clamping: call.length.count) }
+        return Array(calls.sorted { (shown($1), $0.start) < (shown($0), $1.start) }.prefix(count))
     }
 
     /// Number of bits that a duration takes; 0 for 0.
@@ -150,6 +174,7 @@ extension FunctionReport {
         _ body: (String) throws -> Void
     ) throws {
         try body(style.bold(title))
+        if let note = time.note { try body(style.dim(note)) }
         try body("")
         let short = ShortNames(functions.map(\.name), names)
         for function in functions.prefix(10) {
@@ -165,13 +190,14 @@ extension FunctionReport {
         if functions.count > 10 {
             try body(style.dim("… \(grouped(UInt64(functions.count - 10))) more functions; the figures are for all together"))
         }
-        func time(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
+        func spelt(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
         try body(
             "\(sums.callsMark)\(counted(sums.calls, "call")), total \(readable(sums.total)), self \(sums.selfMark)\(readable(signed: sums.selfTime))"
         )
+        if let states = sums.states { try body("total: \(states.total.text); self: \(states.selfTime.text)") }
         try body(
-            "per call: average \(time(sums.average)), minimum \(time(sums.minimum)), p50 \(time(sums.median)), p99 \(time(sums.percentile99)), "
-                + "maximum \(time(sums.maximum))" + (sums.isSkewed ? style.alarm("  the average is far from the median") : ""))
+            "per call: average \(spelt(sums.average)), minimum \(spelt(sums.minimum)), p50 \(spelt(sums.median)), p99 \(spelt(sums.percentile99)), "
+                + "maximum \(spelt(sums.maximum))" + (sums.isSkewed ? style.alarm("  the average is far from the median") : ""))
         try histogramLines(width ?? 80, style, body)
         try slowestLines(short, style, body)
         let options = CallTree.TextOptions(least: least, deepest: 2, width: names == .full ? nil : width)
@@ -190,7 +216,13 @@ extension FunctionReport {
     private func histogramLines(_ width: Int, _ style: TextStyle, _ body: (String) throws -> Void) throws {
         guard let most = histogram.map(\.calls).max(), most > 0 else { return }
         try body("")
-        try body(style.bold("how long the calls took"))
+        let title =
+            switch time {
+            case .wall: "how long the calls took"
+            case .running: "how long the calls were on a CPU"
+            case .waiting: "how long the calls waited"
+            }
+        try body(style.bold(title))
         let all = histogram.reduce(0) { $0 &+ $1.calls }
         let barWidth = max(min(width - 46, 50), 10)
         for (index, bar) in histogram.enumerated() {
@@ -212,13 +244,20 @@ extension FunctionReport {
     private func slowestLines(_ short: ShortNames, _ style: TextStyle, _ body: (String) throws -> Void) throws {
         guard !slowest.isEmpty else { return }
         try body("")
-        try body(style.bold("slowest calls"))
-        try body(style.dim("  seconds        length  " + (isRun ? "process  thread" : "thread")))
+        try body(style.bold("slowest calls" + (time == .wall ? "" : ", by \(time.rawValue) time")))
+        let hasStates = slowest.contains { $0.states != nil }
+        try body(
+            style.dim(
+                "  seconds        length" + (hasStates ? "    running    waiting   runnable" : "") + (isRun ? "  process" : "") + "  thread"
+            ))
         for call in slowest {
+            let states = hasStates ? [call.states?.running, call.states?.waiting, call.states?.runnable] : []
             let thread = call.tid.map { "\($0) \(call.threadName)" } ?? "?"
             try body(
                 leftFilled(secondsText(call.start), 13)
-                    + leftFilled(column(readable(call.length)), 11) + "  " + (isRun ? leftFilled(String(call.pid), 7) + "  " : "") + thread
+                    + leftFilled(column(readable(call.length)), 11)
+                    + states.map { leftFilled($0.map { column(readable(signed: $0)) } ?? "-", 11) }.joined() + "  "
+                    + (isRun ? leftFilled(String(call.pid), 7) + "  " : "") + thread
                     + (functions.count > 1 ? "  " + short[call.name] : "")
                     + (call.file.map { "  " + $0 } ?? "")
                     + (call.isOver ? "" : style.alarm("  (its end is not in the trace)")))
@@ -247,9 +286,11 @@ package struct FunctionOutput: Record {
         Member("functions", "that the name or glob means, taken together below") { output in
             output.report.functions.map { LocatedFunction(function: $0, locations: output.locations) }
         }
+        Member("time", timeMeaning, \.report.time.rawValue)
         Member("calls", \.report.sums.calls)
         Member("total_ns", \.report.sums.total)
         Member("self_ns", \.report.sums.selfTime)
+        SplitTimes.members { $0.report.sums.states }
         Member("min_ns", \.report.sums.minimum)
         Member("max_ns", \.report.sums.maximum)
         Member("p50_ns", percentileMeaning, \.report.sums.median)
@@ -257,7 +298,7 @@ package struct FunctionOutput: Record {
         Member.optional("left_out", leftOutMeaning) { $0.report.sums.isSuppressed ? true : nil }
         Member.optional("self_holds_left_out", heldMeaning) { $0.report.sums.holdsSuppressed ? true : nil }
         Member("histogram", "of the lengths of calls", \.report.histogram)
-        Member("slowest", "single calls, the slowest first", \.report.slowest)
+        Member("slowest", "single calls, the longest first by the time that is shown", \.report.slowest)
         Member("callers", "upside down: the function, below it its callers", .file("tree.json"), \.report.callers.json)
         Member("callees", "the function, below it what it calls", .file("tree.json"), \.report.callees.json)
     }
@@ -274,7 +315,12 @@ extension FunctionReport.Bar: Record {
 extension FunctionReport.Call: Record {
     package static let members = declare {
         Member("start_ns", "since the beginning of the trace, of a run since that of its first process", \.start)
-        Member("duration_ns", \.length)
+        Member("duration_ns", "from entry to exit, whichever time is shown", \.length)
+        Member.optional("running_ns", "what of it its thread was on a CPU; missing where the kernel has reported no context switches") {
+            $0.states?.running
+        }
+        Member.optional("waiting_ns") { $0.states?.waiting }
+        Member.optional("runnable_ns", "others had the CPUs") { $0.states?.runnable }
         Member("pid", \.pid)
         Member("tid", \.tid)
         Member("function", \.name)

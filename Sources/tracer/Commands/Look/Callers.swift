@@ -55,15 +55,14 @@ struct Callers: ParsableCommand {
         }
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
         if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
-        if sites, time.time != .wall { throw ValidationError("--time applies to functions, not to --sites") }
         try time.checkCorrect(correct)
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
     }
 
     func run() throws {
         let files = try threads.narrow(window.narrow(choice.open(openRun(Array(words.dropLast()))), least: least.time))
-        if sites { return try printSites(files) }
         try time.check(files)
+        if sites { return try printSites(files) }
         let tree = reading(files, states: time.reading(isAsked: json))
         let chosen = tree.functions(matching: FunctionPattern(function))
         guard !chosen.isEmpty else {
@@ -104,12 +103,13 @@ struct Callers: ParsableCommand {
     }
 
     private func printSites(_ files: [TraceFile]) throws {
-        let report = try reading(files, sitesOf: FunctionPattern(function))
+        let report = try reading(files, sitesOf: FunctionPattern(function), states: time.reading(isAsked: json || csv))
         guard !report.rows.isEmpty else {
             throw noCall(in: files, nearest: files.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first)
         }
         try display.output().show(report, json: json, csv: csv ? "sites" : nil) { output in
             try writeLosses(files, output)
+            if let note = report.timeNote { try output.line(output.style.dim(note)) }
             try output.lines(report.lines(width: names.fullNames ? nil : output.width, names: names.style, style: output.style))
         }
         try finish(files)

@@ -87,9 +87,6 @@ struct Report: ParsableCommand {
             throw ValidationError("--lines applies to functions, not to --by \(by.rawValue)")
         }
         if by == .site, correct { throw ValidationError("--correct applies to functions, not to --by site") }
-        if time.time != .wall, by == .site || by == .process, !correct {
-            throw ValidationError("--time applies to functions, not to --by \(by.rawValue)")
-        }
         try time.checkCorrect(correct)
         if by == .process, filter != nil { throw ValidationError("--filter chooses functions; processes are chosen by --process") }
     }
@@ -107,14 +104,15 @@ struct Report: ParsableCommand {
 
     /// All of one function, in all processes.
     private func report(_ function: String, of run: TraceRun) throws {
-        if by != .function || filter != nil || correct || time.time != .wall {
-            throw CommandFailure(
-                "--by, --filter, --correct and --time apply to all functions: remove them, or remove \(function)", status: 2)
+        if by != .function || filter != nil || correct {
+            throw CommandFailure("--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
         }
         let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
         let traces = try threads.narrow(narrowed)
         let path = traces.count == 1 ? traces[0].path : run.path
-        guard let report = withProgress(basename(path), { FunctionReport(traces, FunctionPattern(function), progress: $0) }) else {
+        try time.check(traces)
+        let report = withProgress(basename(path)) { FunctionReport(traces, FunctionPattern(function), time: time.time, progress: $0) }
+        guard let report else {
             let known = traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first.map { "; there is \($0)" } ?? ""
             throw CommandFailure(
                 "no call of \(function)\(threads.text) in \(path)\(known): a glob such as '*\(function)*' matches parts of names")
@@ -135,9 +133,8 @@ struct Report: ParsableCommand {
         let needsTree = correct || by == .module || by == .caller || by == .thread
         let hasNames = by == .function, asRun = run.files.count != 1 || trace.choice.process != nil || by == .process
         var whole: RunSummary, files: [TraceFile]?
-        let hasStates = by != .site && by != .process
         // The line about threads without a CPU needs no more than their sums.
-        let states = hasStates && !json && !csv && time.time == .wall ? .ofThreads : time.reading(isAsked: hasStates)
+        let states = !json && !csv && time.time == .wall ? .ofThreads : time.reading(isAsked: true)
         if time.time != .wall { try time.check(trace.choice.open(run)) }
         if window.isWhole, threads.pattern == nil {
             if shortest.least != nil { _ = try window.narrow([], least: shortest.least) }
@@ -161,7 +158,8 @@ struct Report: ParsableCommand {
                 whole.summary.replaceRows(tree.rows(by: by, pattern))
             }
         } else if by == .site {
-            whole.summary.replaceRows(try reading(files ?? only ?? trace.choice.open(run), sitesOf: pattern).rows)
+            let files = try files ?? only ?? trace.choice.open(run)
+            whole.summary.replaceRows(try reading(files, sitesOf: pattern, states: time.reading(isAsked: json || csv)).rows)
         }
         if by == .function, let pattern {
             whole.summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) }
