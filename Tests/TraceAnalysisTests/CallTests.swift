@@ -152,7 +152,7 @@ import TraceTesting
         let loaded = try Loaded([.call(1, 0, 100, [.call(5, 10, 10), .call(5, 20, 20)])])
         let tail = try #require(loaded["setjmp"])
         #expect(tail.timedCalls == 0)
-        #expect([tail.minimum, tail.median] == [nil, nil])
+        #expect(tail.minimum == nil && tail.median == nil)
         #expect(loaded.rows == ["main 1 100 100", "setjmp 2 0 0"])
         #expect(try loaded.lines() == ["main 100", " setjmp entered", " setjmp entered"])
     }

@@ -269,8 +269,8 @@ private func sample() throws -> CallTree {
         }
         #expect(text.contains { $0.hasPrefix("run 1.000 ms before, 1.000 ms after: +0 ns (+0.0%); one run on each side") }, "\(text)")
         #expect(text.contains("in calls 1.000 ms before, 1.000 ms after: +0 ns (+0.0%)"), "\(text)")
-        #expect(text.contains("corrected 999.622 us before, 998.882 us after: -740 ns (-0.1%)"), "\(text)")
-        #expect(text.contains("before corrected after corrected difference corrected calls before after function module"), "\(text)")
+        #expect(text.contains("~corrected 999.622 us before, 998.882 us after: -740 ns (-0.1%)"), "\(text)")
+        #expect(text.contains("before ~corrected after ~corrected difference ~corrected calls before after function module"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 work libdemo.so.1"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 main > work"), "\(text)")
         let json = diff.json.text(), uncorrected = TreeDiff(before: [before], after: [after]).json.text()

@@ -14,7 +14,7 @@ private extension Summary {
     private func fingerprint(_ loaded: Loaded) -> [String] {
         loaded.summary.functions(by: .name).map {
             "\($0.name) \($0.calls) \($0.timedCalls) \($0.total) \($0.selfTime) \($0.minimum?.count ?? 0) \($0.maximum?.count ?? 0) "
-                + "\($0.median?.count ?? 0) \($0.percentile99?.count ?? 0)"
+                + "\($0.median?.time.count ?? 0) \($0.percentile99?.time.count ?? 0)"
         } + [
             "\(loaded.summary.calls) \(loaded.summary.unwound) \(loaded.summary.orphans) \(loaded.summary.migrations)"
                 + " \(loaded.summary.end) \(loaded.summary.threadsOpen)"

@@ -138,11 +138,11 @@ struct CommandTests {
         #expect(truncate(file.path, chunk + Int(byteCount)) == 0)
         let output = try run("export", file.path, "--format=chrome", "-o", "-")
         #expect(output.status == 0 && output.output.contains("\"a\""))
-        #expect(output.errors == "tracer: the output will take about 1.1 GB: --from and --to export a part\n", "\(output.errors)")
+        #expect(output.errors == "tracer: the output will take ~1.1 GB: --from and --to export a part\n", "\(output.errors)")
         // procfs has no space for anything.
         let full = try run("export", file.path, "--format=chrome", "-o", "/proc/out.json")
         #expect(full.status == 1)
-        #expect(full.errors.contains("/proc/out.json would take about 1.1 GB, but only 0 bytes are free"), "\(full.errors)")
+        #expect(full.errors.contains("/proc/out.json would take ~1.1 GB, but only 0 bytes are free"), "\(full.errors)")
         #expect(try run("export", file.path, "--format=folded", "-o", "-").errors == "")
     }
 

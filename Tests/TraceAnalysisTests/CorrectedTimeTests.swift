@@ -61,8 +61,8 @@ import TraceTesting
         #expect(loaded["b"]?.recordingShare == 20.0 / 22)
         #expect(loaded["main"]?.recording?.count == 40_020)
         let table = loaded.run.table(by: .calls, top: 0, style: plain)
-        #expect(table.contains(" recording "))
+        #expect(table.contains(" ~recording "))
         #expect(table.split(separator: "\n").contains { $0.contains(" 90.9% ") && $0.contains(" b ") })
-        #expect(!loaded.run.table(by: .calls, top: 0, width: 80, style: plain).contains(" recording "))
+        #expect(!loaded.run.table(by: .calls, top: 0, width: 80, style: plain).contains(" ~recording "))
     }
 }

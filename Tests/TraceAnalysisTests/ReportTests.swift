@@ -18,9 +18,33 @@ import TraceTesting
                 }
             }.bytes(), workers: 1)
         let main = try #require(loaded["main"])
-        let median = try #require(main.median), p99 = try #require(main.percentile99)
+        let median = try #require(main.median).time, p99 = try #require(main.percentile99).time
         #expect((5000...5000 * 1008 / 1000).contains(Int(median.count)))
         #expect((9900...9900 * 1008 / 1000).contains(Int(p99.count)))
+    }
+
+    /// Percentiles are compared with exact order statistics: of few calls and many, of one magnitude or of all.
+    @Test(arguments: 1..<UInt64(30)) func aPercentileIsNoFartherFromTheExactOneThanItSays(seed: UInt64) throws {
+        var random = Xorshift(seed: seed &* 7919)
+        let count = seed % 4 == 0 ? random.below(5000) + 100 : random.below(120) + 1, magnitude = UInt64(random.below(40) + 1)
+        let lengths = (0..<count).map { _ in random.next() >> (63 - (seed % 3 == 0 ? random.next() % magnitude : magnitude)) }
+        let loaded = try Loaded(
+            demo { builder, thread in
+                var clock = start
+                for length in lengths {
+                    builder.complete(thread, 1, from: clock, to: clock + length)
+                    clock += length
+                }
+            }.bytes(), workers: 1)
+        let sorted = lengths.sorted(), row = try #require(loaded["main"])
+        for (percent, found) in [(50, row.median), (99, row.percentile99)] {
+            let rank = max((percent * count + 99) / 100, 1), exact = sorted[rank - 1], found = try #require(found)
+            #expect(found.time.count >= exact && found.time.count - exact <= found.error.count, "\(percent): \(exact), \(found)")
+            #expect(Double(found.error.count) <= Double(exact) / 128, "at most 0.8% above: \(exact), \(found)")
+            #expect(rank > 1 && rank < count || found.error.count == 0, "the first and the last are known")
+            #expect(exact >= 256 || found.error.count == 0)
+            #expect(found.text.hasPrefix("~") == (found.error.count > 0))
+        }
     }
 
     @Test func sharesAreOfAllSelfTimesWhateverARowStandsFor() throws {
@@ -37,8 +61,10 @@ import TraceTesting
 
     @Test func percentilesOfOneCallAreItsLength() throws {
         let loaded = try Loaded(demo { builder, thread in builder.complete(thread, 1, from: start, to: start + 77_777) }.bytes())
-        #expect(loaded["main"]?.median?.count == 77_777)
-        #expect(loaded["main"]?.percentile99?.count == 77_777)
+        let row = try #require(loaded["main"])
+        for percentile in [row.median, row.percentile99] {
+            #expect(percentile?.time.count == 77_777 && percentile?.error.count == 0 && percentile?.text == "77.777 us")
+        }
     }
 
     @Test func bucketsHoldEveryLengthWithinAHundredth() {
@@ -82,7 +108,7 @@ import TraceTesting
             #expect(
                 Set(function.keys) == [
                     "name", "symbol", "module", "calls", "total_ns", "self_ns", "share", "min_ns", "max_ns", "p50_ns", "p99_ns",
-                    "recording_ns",
+                    "p50_error_ns", "p99_error_ns", "recording_ns",
                 ])
             #expect(function["calls"] is Int)
             let share = try #require(function["share"] as? Double), own = try #require(function["self_ns"] as? Double)

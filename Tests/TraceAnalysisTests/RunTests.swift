@@ -86,11 +86,40 @@ private func process(
         #expect(row.total.count == 30 * 100 + 10 * 500)
         #expect(row.selfTime == 30 * 100 + 10 * 500)
         #expect([row.minimum?.count, row.maximum?.count] == [100, 500])
-        #expect(abs(Double(row.median?.count ?? 0) - 100) <= 100 * 0.012)
-        #expect(abs(Double(row.percentile99?.count ?? 0) - 500) <= 500 * 0.012)
+        #expect(abs(Double(row.median?.time.count ?? 0) - 100) <= 100 * 0.012)
+        #expect(abs(Double(row.percentile99?.time.count ?? 0) - 500) <= 500 * 0.012)
         #expect(whole.summary.functions.first { $0.module == "libelse.so" }?.calls == 2)
         #expect(whole.summary.calls == 47)
         #expect(whole.processes.map { $0.calls } == [30, 10, 5, 2])
+    }
+
+    /// Buckets of each trace are counted anew, by their middles, in nanoseconds.
+    @Test(arguments: 1..<UInt64(20)) func aPercentileOfARunIsNoFartherFromTheExactOneThanItSays(seed: UInt64) throws {
+        var random = Xorshift(seed: seed &* 104_729), lengths: [UInt64] = []
+        let traces = [1, 3].map { (rate: UInt64) in
+            var builder = TraceBuilder(program: "/usr/bin/p", pid: UInt32(10 + rate), start: 1_000_000 * rate, ticksPerNanosecond: rate)
+            builder.header.session = 77
+            builder.module(0, "/lib/libwork.so")
+            builder.function(1, "work")
+            let thread = builder.thread()
+            var clock = 1_000_000 * rate
+            for _ in 0..<random.below(seed % 2 == 0 ? 1000 : 4) + 1 {
+                let length = random.next() >> (63 - random.next() % 30)
+                lengths.append(length)
+                builder.complete(thread, 1, from: clock, to: clock + length * rate)
+                clock += length * rate
+            }
+            return builder
+        }
+        lengths.sort()
+        let row = try #require(try Run(traces).summary().summary.functions.first)
+        for (percent, found) in [(50, row.median), (99, row.percentile99)] {
+            let rank = max((percent * lengths.count + 99) / 100, 1), exact = lengths[rank - 1], found = try #require(found)
+            let distance = max(found.time.count, exact) - min(found.time.count, exact)
+            #expect(distance <= found.error.count, "\(percent): \(exact), \(found)")
+            #expect(Double(found.error.count) <= 0.012 * Double(exact) + 1, "within 1.2%: \(exact), \(found)")
+            #expect(rank > 1 && rank < lengths.count || found.error.count == 0, "the first and the last are known")
+        }
     }
 
     @Test func aProcessHasItsThreadsTimesByState() throws {

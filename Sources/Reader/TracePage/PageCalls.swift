@@ -32,8 +32,8 @@ enum PageCalls {
     static func rows(_ rows: [FunctionSummary], _ functions: inout FunctionNumbers) -> String {
         func text(_ time: Nanoseconds?) -> String { time.map { "\($0.count)" } ?? "null" }
         let texts = rows.map { row in
-            "[\(functions.number(row.name, row.module)),\(row.calls),\(row.total.count),\(row.selfTime),\(text(row.maximum)),\(text(row.median)),"
-                + "\(text(row.percentile99))]"
+            "[\(functions.number(row.name, row.module)),\(row.calls),\(row.total.count),\(row.selfTime),\(text(row.maximum)),\(text(row.median?.time)),"
+                + "\(text(row.percentile99?.time))]"
         }
         return "[" + texts.joined(separator: ",") + "]"
     }

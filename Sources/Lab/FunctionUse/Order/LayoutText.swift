@@ -14,7 +14,7 @@ extension LayoutOrder {
         ]
         let pages = Pages(start)
         if pages.now > 0 {
-            lines.insert("    on \(counted(pages.now, "page")) of text now, \(grouped(pages.together)) if placed together", at: 2)
+            lines.insert("    on \(counted(pages.now, "page")) of text now, ~\(grouped(pages.together)) if placed together", at: 2)
         }
         if let uncalledCount { lines.append("  \(grouped(uncalledCount)) never called, left to the linker") }
         if !doubts.kinds.isEmpty || doubts.isWithoutSections {

@@ -79,7 +79,7 @@ package struct LaunchText {
             return ["tracer's own work \(timeText(own)), already subtracted; no launch was made without the agent"]
         }
         return [
-            "without the agent \(timeText(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds \(timeText(max(overhead, 0))) by recording and \(timeText(own)) of its own work, both subtracted above"
+            "without the agent \(timeText(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds ~\(timeText(max(overhead, 0))) by recording and \(timeText(own)) of its own work, both subtracted above"
         ]
     }
 

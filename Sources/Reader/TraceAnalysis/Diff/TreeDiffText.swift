@@ -18,7 +18,7 @@ extension TreeDiff {
             lines.append(sides(title, row.before.medianSelf, row.after.medianSelf) + noise(row.isNoise, style))
             if isCorrected {
                 lines.append(
-                    sides("    corrected   ", row.before.medianCorrected, row.after.medianCorrected) + noise(row.isCorrectedNoise, style))
+                    sides("   ~corrected   ", row.before.medianCorrected, row.after.medianCorrected) + noise(row.isCorrectedNoise, style))
             }
         }
         lines.append(
@@ -185,14 +185,14 @@ private struct DiffFigures: Record {
     static func figures<Row: Record>(_ figures: @escaping @Sendable (Row) -> DiffFigures) -> [Member<Row>] {
         Row.declare {
             Member("before") { figures($0).before }.column("before") { figures($0).before.time }
-            Member.shown("corrected_before", "corrected") { figures($0).before.correctedTime }
+            Member.shown("corrected_before", "~corrected") { figures($0).before.correctedTime }
             Member("after") { figures($0).after }.column("after") { figures($0).after.time }
-            Member.shown("corrected_after", "corrected") { figures($0).after.correctedTime }
+            Member.shown("corrected_after", "~corrected") { figures($0).after.correctedTime }
             Member("difference_ns", "between the medians") { figures($0).row.difference }
                 .column("difference") { signed(figures($0).row.difference) }
             Member("within_noise", "null with one run on each side") { figures($0).row.isNoise }
             Member.optional("corrected_difference_ns") { figures($0).correctedDifference }
-                .column("corrected") { signed(figures($0).row.correctedDifference) }
+                .column("~corrected") { signed(figures($0).row.correctedDifference) }
             Member.optional("corrected_within_noise") { figures($0).isCorrectedNoise }
             Member.shown("calls_before", "calls before") { figures($0).hasCalls ? figures($0).before.calls : "-" }
             Member.shown("calls_after", "after") { figures($0).hasCalls ? figures($0).after.calls : "-" }

@@ -3,11 +3,36 @@
 // stay small (0.5 KB a power) where a Histogram each would take 10 to 58 KB. Percentiles are asked of a real Histogram, one function at a
 // time; its buckets are the same, so nothing is rounded twice.
 import Histogram
+import Presentation
 
-/// The upper end of a bucket, which is a 128th of its lowest duration wide. Buckets of several traces are counted anew, each by its middle.
-let percentileMeaning = "at most 0.8% above the exact one; of several traces together within 1.2% of it"
+/// The length that a share of calls does not exceed: the upper end of the bucket that has it, or the exact one, where that is known.
+package struct Percentile: Sendable, Equatable {
+    package var time: Nanoseconds
+    /// The exact one may differ by so much; 0: this is it.
+    package var error: Nanoseconds
+
+    /// As in tables and lines: an estimate has a mark.
+    package var text: String { (error.count > 0 ? "~" : "") + readable(time) }
+
+    /// Members of any record that has one. Both are null where no call has a known length.
+    static func members<Row: Record>(_ key: String, _ percentile: @escaping @Sendable (Row) -> Percentile?) -> [Member<Row>] {
+        Row.declare {
+            Member("\(key)_ns", percentileMeaning) { percentile($0)?.time }
+                .column(key) { percentile($0).map { column($0.text) } ?? "-" }
+            Member("\(key)_error_ns", "by how much \(key)_ns may differ from the exact one; 0: it is exact") { percentile($0)?.error }
+        }
+    }
+}
+
+private let percentileMeaning = "at most 0.8% above the exact one; of several traces together within 1.2% of it"
 
 package struct DurationCounts: ~Copyable {
+    /// A percentile, and by how much the exact one may differ from it.
+    package struct Estimate: Equatable {
+        package var value: UInt64
+        package var error: UInt64
+    }
+
     /// Powers of two: the first block is 0 ... 127, the second 128 ... 255, then each twice as long.
     static var blockCount: Int { 58 }
     static var blockBits: UInt64 { 7 }
@@ -15,8 +40,11 @@ package struct DurationCounts: ~Copyable {
     /// Block index in `counters` for each row and power; 0 none. A row is known by where it begins here.
     private var blocks = PlainArray<UInt32>()
     private var counters = PlainArray<UInt32>()
+    private let areMiddles: Bool
 
-    package init() {
+    /// - Parameter areMiddles: durations are the middles of buckets of other counts
+    package init(areMiddles: Bool = false) {
+        self.areMiddles = areMiddles
         blocks.append(repeating: 0, count: Self.blockCount) // row 0 and block 0 mean "none yet"
         counters.append(repeating: 0, count: 1 << Int(Self.blockBits))
     }
@@ -75,20 +103,31 @@ package struct DurationCounts: ~Copyable {
         for (duration, count) in copied { record(duration, row: other, count: count) }
     }
 
-    /// The durations at these percentiles (0 ... 100), nil when nothing was recorded. Within two significant digits,
-    /// and never outside `minimum ... maximum`.
-    package func percentiles(_ wanted: [Double], row: UInt32, minimum: UInt64, maximum: UInt64) -> [UInt64]? {
+    /// The durations at these percentiles (0 ... 100), by nearest rank; nil when nothing was recorded. The first and the last in order are
+    /// the exact minimum and maximum. Of others the bucket is known: its upper end is at most a 128th of its lowest duration above the exact
+    /// one. Never outside `minimum ... maximum`.
+    package func percentiles(_ wanted: [Double], row: UInt32, minimum: UInt64, maximum: UInt64) -> [Estimate]? {
         let highest = UInt64(1) << 62 // HdrHistogram computes the upper end of a bucket, which must not overflow
         var histogram = Histogram<UInt64>(
             highestTrackableValue: min(max(maximum, 2), highest),
             numberOfSignificantValueDigits: .two)
         histogram.autoResize = true
         forEach(row: row) { histogram.record(min($0, highest), count: UInt64($1)) }
-        guard histogram.totalCount > 0 else { return nil }
+        let count = Double(histogram.totalCount)
+        guard count > 0 else { return nil }
         return wanted.map { percentile in
+            let rank = max((count * percentile / 100).rounded(.up), 1)
+            if rank == 1 { return Estimate(value: minimum, error: 0) }
+            if rank == count { return Estimate(value: maximum, error: 0) }
             // Its largest recorded value is the lowest of our bucket; the bucket's upper end is the honest answer.
-            let value = histogram.highestEquivalentForValue(histogram.valueAtPercentile(percentile))
-            return min(max(value, minimum), maximum)
+            let found = histogram.valueAtPercentile(percentile), lowest = histogram.lowestEquivalentForValue(found)
+            let value = min(max(histogram.highestEquivalentForValue(found), minimum), maximum)
+            let width = value - min(max(lowest, minimum), value)
+            return Estimate(value: value, error: width + (areMiddles ? Self.errorOfMiddle(lowest) : 0))
         }
     }
+
+    /// How far a duration may be from the middle of its bucket, whose nanoseconds are rounded. A tick has a bucket of its own below 256
+    /// ticks, which no clock counts in 43 ns.
+    private static func errorOfMiddle(_ nanoseconds: UInt64) -> UInt64 { nanoseconds < 43 ? 0 : nanoseconds / 256 + 1 }
 }

@@ -48,8 +48,8 @@ package struct FunctionRow: Record {
             spelt($0.figures.minimum)
         }
         Member("max_ns", \.figures.maximum).column("maximum") { spelt($0.figures.maximum) }
-        Member("p50_ns", percentileMeaning, \.figures.median).column("p50") { spelt($0.figures.median) }
-        Member("p99_ns", percentileMeaning, \.figures.percentile99).column("p99") { spelt($0.figures.percentile99) }
+        Percentile.members("p50", \.figures.median)
+        Percentile.members("p99", \.figures.percentile99)
         Member.shown("average", "average") { ($0.isMarked ? "* " : "") + spelt($0.figures.average) }
         Member.shown("shape", DurationShape.title) { $0.figures.shape.text }
         Member.optional("left_out", leftOutMeaning) {
@@ -60,9 +60,9 @@ package struct FunctionRow: Record {
         }
         Member(
             "recording_ns",
-            "what of self_ns recording took; null where the trace does not say what a call costs, and of rows that are no functions",
+            "what of self_ns recording took, an estimate; null where the trace does not say what a call costs, and of rows that are no functions",
             \.figures.recording
-        ).column("recording") { $0.figures.recordingShare.map { percent($0) } ?? "" }
+        ).column("~recording") { $0.figures.recordingShare.map { percent($0) } ?? "" }
         corrected("corrected_self", "own time", "corrected self") { $0.correctedSelf }
         corrected("corrected_total", "time from entry to exit", "corrected") { $0.correctedTotal }
         LocatedFunction.locations { LocatedFunction(function: $0.figures.function, locations: $0.locations) }

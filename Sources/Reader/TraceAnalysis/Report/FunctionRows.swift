@@ -111,8 +111,13 @@ extension FunctionSummary {
         maximum = time(sums.maximum)
         let values = durations.percentiles([50, 99], row: sums.durationRow, minimum: sums.minimum, maximum: sums.maximum)
         guard let values else { return }
-        median = time(values[0])
-        percentile99 = time(values[1])
+        // The difference of rounded times: less than a nanosecond is none.
+        func percentile(_ estimate: DurationCounts.Estimate) -> Percentile {
+            let shown = time(estimate.value)
+            return Percentile(time: shown, error: shown.without(time(estimate.value - min(estimate.error, estimate.value))))
+        }
+        median = percentile(values[0])
+        percentile99 = percentile(values[1])
         durations.forEach(row: sums.durationRow) { shape.add(time($0), UInt64($1)) }
     }
 }

@@ -10,8 +10,8 @@ package enum ReportOrder: String, CaseIterable, Sendable {
         case .total: if a.total != b.total { return a.total > b.total }
         case .calls: if a.calls != b.calls { return a.calls > b.calls }
         case .average: if a.average != b.average { return longer(a.average, b.average) }
-        case .median: if a.median != b.median { return longer(a.median, b.median) }
-        case .percentile99: if a.percentile99 != b.percentile99 { return longer(a.percentile99, b.percentile99) }
+        case .median: if a.median != b.median { return longer(a.median?.time, b.median?.time) }
+        case .percentile99: if a.percentile99 != b.percentile99 { return longer(a.percentile99?.time, b.percentile99?.time) }
         case .minimum: if a.minimum != b.minimum { return longer(a.minimum, b.minimum) }
         case .maximum: if a.maximum != b.maximum { return longer(a.maximum, b.maximum) }
         case .name: break

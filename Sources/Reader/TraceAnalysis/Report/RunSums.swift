@@ -16,7 +16,7 @@ struct RunSums: ~Copyable {
     private var recording: [UInt64?] = []
     /// Times by state; nil where a trace does not say, or nobody asks.
     private var states: [SplitTimes?] = []
-    private var durations = DurationCounts()
+    private var durations = DurationCounts(areMiddles: true)
 
     mutating func number(_ row: FunctionNames.Row, _ site: CallSite? = nil) -> Int {
         let key = Key(symbol: row.symbol.isEmpty ? row.name : row.symbol, module: row.module, site: site)

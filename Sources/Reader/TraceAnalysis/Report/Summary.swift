@@ -20,7 +20,8 @@ package struct FunctionSummary: Sendable {
     /// It made calls of suppressed functions: those that are not recorded are in its own time.
     package var holdsSuppressed = false
     /// Length of one call; nil when none has a known length.
-    package var average, minimum, maximum, median, percentile99: Nanoseconds?
+    package var average, minimum, maximum: Nanoseconds?
+    package var median, percentile99: Percentile?
     package var shape = DurationShape()
     /// `selfTime` and `total` by state, of wall time whichever they show; nil: not asked for, or not known.
     package var states: SplitTimes?
@@ -48,7 +49,7 @@ package struct FunctionSummary: Sendable {
 
     /// The average says little: most calls take a third of it or less, or three times as long.
     var isSkewed: Bool {
-        guard timedCalls >= 10, let average, let median else { return false }
+        guard timedCalls >= 10, let average, let median = median?.time else { return false }
         return average.count / 3 > max(median.count, 10) || average.count < median.count / 3
     }
 }

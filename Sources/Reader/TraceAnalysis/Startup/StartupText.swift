@@ -43,7 +43,7 @@ extension StartupTimeline {
         let isRecordingLong = recordingTime.count > programTime.count / 100
         if isRecordingLong {
             rows.append(("  recording \(grouped(recordedCalls)) calls", recordingTime, "within the stages, not subtracted", false))
-            faults += "; about \(percent(min(recordingTime, programTime).count, of: programTime.count)) of it recording"
+            faults += "; ~\(percent(min(recordingTime, programTime).count, of: programTime.count)) of it recording"
         }
         rows.append(("tracer's own time", tracerTime, "not in the lines above: \(readable(total)) with it", true))
         let width = max(rows.map { $0.0.count }.max() ?? 0, 34)
@@ -116,7 +116,7 @@ extension StartupTimeline {
     /// When it is a tenth of a time that matters.
     func recording(_ cost: Nanoseconds, of time: Nanoseconds) -> String? {
         time.count > 100_000 && cost.count > time.count / 10
-            ? "about \(readable(Nanoseconds(min(cost.count, time.count)))) of it recording" : nil
+            ? "~\(readable(Nanoseconds(min(cost.count, time.count)))) of it recording" : nil
     }
 
     private func caption(_ run: ConstructorRun) -> String {

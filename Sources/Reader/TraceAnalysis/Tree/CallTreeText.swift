@@ -209,7 +209,7 @@ extension CallTree {
     private static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(max(depth, 0), 60)) }
 
     package static func columns(_ options: TextOptions) -> String {
-        "  share        total         self  " + (options.isCorrected ? "    corrected    corrected  " : "") + "      calls  function"
+        "  share        total         self  " + (options.isCorrected ? "   ~corrected   ~corrected  " : "") + "      calls  function"
     }
 
     /// Columns of one line, left of the tree.

@@ -195,8 +195,9 @@ extension FunctionReport {
             "\(sums.callsMark)\(counted(sums.calls, "call")), total \(readable(sums.total)), self \(sums.selfMark)\(readable(signed: sums.selfTime))"
         )
         if let states = sums.states { try body("total: \(states.total.text); self: \(states.selfTime.text)") }
+        let (median, percentile99) = (sums.median?.text ?? "-", sums.percentile99?.text ?? "-")
         try body(
-            "per call: average \(spelt(sums.average)), minimum \(spelt(sums.minimum)), p50 \(spelt(sums.median)), p99 \(spelt(sums.percentile99)), "
+            "per call: average \(spelt(sums.average)), minimum \(spelt(sums.minimum)), p50 \(median), p99 \(percentile99), "
                 + "maximum \(spelt(sums.maximum))" + (sums.isSkewed ? style.alarm("  the average is far from the median") : ""))
         try histogramLines(width ?? 80, style, body)
         try slowestLines(short, style, body)
@@ -293,8 +294,8 @@ package struct FunctionOutput: Record {
         SplitTimes.members { $0.report.sums.states }
         Member("min_ns", \.report.sums.minimum)
         Member("max_ns", \.report.sums.maximum)
-        Member("p50_ns", percentileMeaning, \.report.sums.median)
-        Member("p99_ns", percentileMeaning, \.report.sums.percentile99)
+        Percentile.members("p50", \.report.sums.median)
+        Percentile.members("p99", \.report.sums.percentile99)
         Member.optional("left_out", leftOutMeaning) { $0.report.sums.isSuppressed ? true : nil }
         Member.optional("self_holds_left_out", heldMeaning) { $0.report.sums.holdsSuppressed ? true : nil }
         Member("histogram", "of the lengths of calls", \.report.histogram)

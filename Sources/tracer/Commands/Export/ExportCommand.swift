@@ -78,7 +78,7 @@ struct ExportCommand: ParsableCommand {
     /// Warns before an export of more than a gigabyte; without --force, throws when the disk cannot hold it.
     private func warn(of byteCount: UInt64, _ path: String) throws {
         guard byteCount > 1 << 30 else { return }
-        let size = "about \(readable(byteCount: byteCount))"
+        let size = "~\(readable(byteCount: byteCount))"
         if path != "-", !force, let free = freeByteCount(besides: path), free < byteCount {
             throw CommandFailure(
                 "\(path) would take \(size), but only \(readable(byteCount: free)) are free: --from and --to export a part, "

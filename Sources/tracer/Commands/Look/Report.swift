@@ -11,12 +11,12 @@ struct Report: ParsableCommand {
         abstract: "Shows which functions were called, how often and for how long.",
         discussion: """
             total: from entry to exit; for a recursive function, only the outermost call. self: without the recorded calls \
-            made from it. share: self, of the time of all threads together. recording: the part of self that recording took, \
+            made from it. share: self, of the time of all threads together. ~recording: the part of self that recording took, \
             where it is above a tenth. (own code): what the program ran while no recorded call was open. A call still running \
             at the end counts up to there. In a time window (--from, --to, --around), total and self are what lies inside it, \
             also of calls that began before; calls are those that begin in it, and average to maximum those that end in it, \
             too. With --by caller, (thread) is code that is not recorded. With --time running or waiting all columns but \
-            calls are of that time: of each call only what its thread was on a CPU, or waited.
+            calls are of that time: of each call only what its thread was on a CPU, or waited. ~ stands before an estimate.
 
             EXAMPLES
               tracer report app.trace --sort total --top 10
