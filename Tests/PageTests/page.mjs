@@ -42,7 +42,8 @@ export const tree = {
 };
 
 export const table = [
-  [0, 1, 100, 10, 100, 100, 100], [1, 4, 60, 30, 20, 15, 20], [2, 10, 50, 50, 25, 4, 25], [3, 3, 90, 60, 60, 15, 60],
+  [0, 1, 100, 10, 100, 100, 100, 0, 0, 5, 3, 2, 60, 30, 10], [1, 4, 60, 30, 20, 15, 20, 1, 0, 30, 0, 0, 60, 0, 0],
+  [2, 10, 50, 50, 25, 4, 25, 0, 0, 20, 25, 5, 20, 25, 5], [3, 3, 90, 60, 60, 15, 60, 1, 0, 60, 0, 0, 80, 10, 0],
 ];
 
 /// main got slower by 40, parse faster by 30, malloc is within the noise; draw is gone.
@@ -94,5 +95,5 @@ export const answer = {
     from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]],
     parts: [{ lane: 0, states, calls: 2, levels: 2, deeper: 0, short: 0, slices: [5, 1, 0, 1, 10, 20, 1, 1], dense: [400, 10, 1, 0.1] }],
   },
-  sums: { from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]], rows: [[0, 3, 3, 3, 1, 1, 1], [1, 1, 20, 20, 20, 20, 20]] },
+  sums: { from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]], rows: [[0, 3, 3, 3, 1, 1, 1, 0, 0, 3, 0, 0, 3, 0, 0], [1, 1, 20, 20, 20, 20, 20, 0, 0, 5, 10, 5, 5, 10, 5]] },
 };

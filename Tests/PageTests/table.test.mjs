@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { difference, hues, plain, shade } from "../../Sources/Reader/TracePage/Resources/colours.mjs";
-import { sorted, tableRows } from "../../Sources/Reader/TracePage/Resources/table.mjs";
+import { percentileText, sorted, stateColumns, tableRows } from "../../Sources/Reader/TracePage/Resources/table.mjs";
 import { functions, strict, table } from "./page.mjs";
 
 test("rows have names, averages and shares", () => {
@@ -21,6 +21,22 @@ const compared = tableRows([[0, 1, 0, 100, 0, 60, 2, 0], [1, 4, 0, 20, 0, 50, 4,
 test("rows of a comparison have both sides", () => {
   assert.deepEqual(compared.map(strict).map(row => [row.name, row.self, row.before, row.change, row.calls, row.callsBefore, row.noise]),
     [["main", 100, 60, 40, 1, 2, 0], ["parse", 20, 50, -30, 4, 4, 1], ["malloc", 0, 70, -70, 0, 3, 0]]);
+});
+
+test("a time by state has columns where the kernel has reported it", () => {
+  const spelt = String, rows = tableRows(table, functions, false);
+  assert.deepEqual(stateColumns(rows, "self", "Self", spelt).map(([key, title]) => [key, title]),
+    [["selfRunning", "Self running"], ["selfWaiting", "Self waiting"], ["selfRunnable", "Self runnable"]]);
+  assert.deepEqual(sorted(rows, "totalWaiting", true).map(row => row.totalWaiting), [30, 25, 10, 0]);
+  const without = tableRows(table.map(row => row.map((value, index) => index > 8 ? null : value)), functions, false);
+  assert.deepEqual(stateColumns(without, "self", "Self", spelt), []);
+  assert.equal(stateColumns([rows[0], without[1]], "total", "Total", spelt).length, 3);
+});
+
+test("a percentile that is an estimate has a mark", () => {
+  const [, parse] = tableRows(table, functions, false);
+  assert.deepEqual([percentileText(parse, "p50", String), percentileText(parse, "p99", String)], ["~15", "20"]);
+  assert.equal(percentileText({ p50: null, p50Error: null }, "p50", String), "");
 });
 
 test("rows are sorted either way, changes by their size, equal ones by name", () => {

@@ -59,7 +59,12 @@ private func trace(length: Int) throws -> TraceFile {
         #expect(page["samples"] is NSNull && threads.allSatisfy { $0["states"] is NSNull })
         #expect(page["threadCount"] as? Int == 2)
         #expect(page["served"] as? Bool == false)
-        for row in try #require(page["table"] as? [[Any]]) { #expect(try row.count == names("row").count) }
+        let row = try names("row"),
+            states = row.indices.filter { index in ["Running", "Waiting", "Runnable"].contains { row[index].hasSuffix($0) } }
+        for row in try #require(page["table"] as? [[Any]]) {
+            #expect(try row.count == names("row").count)
+            #expect(states.count == 6 && states.allSatisfy { row[$0] is NSNull }, "the kernel has reported nothing")
+        }
         for function in try #require(page["functions"] as? [[String]]) { #expect(try function.count == names("function").count) }
     }
 

@@ -46,6 +46,35 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
 
 /// Kernel records in the page: states, waits, samples.
 @Suite struct PageStateTests {
+    /// The whole trace's, and those of a part of its time.
+    @Test func theTableHasWhatFunctionsWereRunningWaitingAndRunnable() throws {
+        let trace = try contended(), page = try ViewPage([trace]), names = try PageText.names("row")
+        func check(_ object: [String: Any], _ rows: String, _ summary: Summary) throws {
+            let functions = try #require(object["functions"] as? [[String]]), table = try #require(object[rows] as? [[Any]])
+            let known = summary.functions + summary.ownCodes
+            #expect(table.count == known.count)
+            for values in table {
+                let row = Dictionary(uniqueKeysWithValues: zip(names, values.map { ($0 as? NSNumber)?.int64Value }))
+                let figures = try #require(known.first { $0.name == functions[Int(row["fn"]!!)][0] }), states = try #require(figures.states)
+                for (time, found) in [(states.selfTime, "self"), (states.total, "total")] {
+                    #expect(
+                        ["Running", "Waiting", "Runnable"].map { row[found + $0]! } == [time.running, time.waiting, time.runnable],
+                        "\(figures.name)")
+                }
+                #expect(row["p50Error"]! == figures.median.map { Int64($0.error.count) })
+            }
+        }
+        let summary = Summary(trace, workers: 1, states: .ofFunctions(.wall))
+        #expect(
+            summary.functions.contains { $0.states!.total.waiting > 3_000_000 }
+                && summary.functions.contains { $0.states!.total.runnable > 0 })
+        try check(PageText.data(page.html), "table", summary)
+        // The page's time begins where the trace does.
+        let part = trace.narrowed(to: TimeWindow([begin + 3_000_000..<begin + 6_000_000]))
+        let asked = try PageText.object(page.answer(.sums, 3_000_000..<6_000_000, lanes: [0, 1]))
+        try check(asked, "rows", Summary(part, workers: 1, states: .ofFunctions(.wall)))
+    }
+
     private func threads(_ page: ViewPage) throws -> [[String: Any]] {
         try #require(PageText.data(page.html)["threads"] as? [[String: Any]])
     }

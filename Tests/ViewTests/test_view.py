@@ -107,6 +107,12 @@ class ViewTest(PageTest):
     def test_where_the_kernel_has_not_reported_there_is_nothing_of_it(self):
         self.open("#samples")
         self.assertEqual(self.browser.evaluate("[DATA.samples, ...DATA.threads.map(t => t.states)].filter(one => one !== null).length"), 0)
+        self.browser.perform("document.getElementById('tab-table').click()")
+        self.assertIn("Self time", self.text("#table-head"))
+        self.assertNotIn("waiting", self.text("#table-head"))
+        self.browser.perform("document.querySelector('#table-body tr').click()")
+        self.assertNotIn("waiting", self.text("#table-details"))
+        self.open("#samples")
         for name in ("tab-samples", "line-legend", "keys-samples"):
             self.assertTrue(self.browser.evaluate(f"document.getElementById('{name}').hidden"), name)
         self.assertTrue(self.browser.evaluate("document.getElementById('page-flame').classList.contains('on')"), "a view that is not there")
@@ -576,6 +582,59 @@ class StatesTest(PageTest):
         self.picture("states-dark")
         self.assertNotEqual(legend["lock"], self.browser.evaluate(
             "getComputedStyle([...document.querySelectorAll('#line-legend span')].find(s => s.textContent === 'lock').firstChild).backgroundColor"))
+
+    STATES = [(of, key, state) for of in ("self", "total") for key, state in (("Running", "running"), ("Waiting", "waiting"), ("Runnable", "runnable"))]
+
+    def test_the_table_has_what_functions_were_running_waiting_and_runnable(self):
+        self.open("#table")
+        self.picture("table-states")
+        reported = {(f["name"], f["module"]): f for f in figures("report", self.trace)["functions"]}
+        keys = ["fn", "calls", "total", "self", "maximum", "p50", "p99", "p50Error", "p99Error", *(of + key for of, key, _ in self.STATES)]
+        rows = [dict(zip(["name", "module", *keys], row)) for row in self.browser.evaluate("DATA.table.map(row => [...DATA.functions[row[0]], ...row])")]
+        self.assertEqual({(row["name"], row["module"]) for row in rows if row["name"] != "(own code)"}, set(reported))
+        for row in rows:
+            for of, key, state in self.STATES:
+                if row["name"] != "(own code)":
+                    self.assertEqual(row[of + key], reported[row["name"], row["module"]][f"{of}_{state}_ns"], row)
+            for of in ("self", "total"):
+                self.assertEqual(sum(row[of + key] for key in ("Running", "Waiting", "Runnable")), row[of], row)
+        # Sorted by a click, as other columns.
+        titles = self.browser.evaluate("[...document.querySelectorAll('#table-head th')].map(th => th.textContent)")
+        column = titles.index("Total waiting")
+        self.browser.perform(f"document.querySelectorAll('#table-head th')[{column}].click()")
+        first = self.browser.evaluate("document.querySelector('#table-body tr').firstChild.firstChild.textContent")
+        self.assertEqual(first, max(rows, key=lambda row: row["totalWaiting"])["name"])
+        self.browser.perform("document.querySelector('#table-body tr').click()")
+        self.assertRegex(self.text("#table-details"), r"total running .*, total waiting .*, total runnable .*; self running ")
+        self.picture("table-states-chosen")
+
+    def test_in_a_narrow_window_the_names_stay_while_the_figures_scroll(self):
+        self.browser.appear(width=620)
+        self.open("#table")
+        self.picture("table-states-narrow")
+        box = "document.querySelector('#page-table .scroll')"
+        self.assertGreater(self.browser.evaluate(f"{box}.scrollWidth - {box}.clientWidth"), 0)
+        self.browser.perform(f"{box}.scrollLeft = 10000")
+        self.picture("table-states-scrolled")
+        left, width = self.browser.evaluate("(() => { const b = document.querySelector('#table-body td').getBoundingClientRect(); return [b.left, b.width]; })()")
+        self.assertEqual(left, 0)
+        self.assertGreater(width, 90)
+
+    def test_a_selected_time_has_the_states_of_its_functions(self):
+        self.open("#timeline")
+        self.browser.key("v")
+        self.browser.until("document.querySelectorAll('#line-details tbody tr').length > 0")
+        self.picture("selection-states")
+        titles = self.browser.evaluate("[...document.querySelectorAll('#line-details th')].map(th => th.textContent.replace('~', ''))")
+        for title in ("Self running", "Self waiting", "Self runnable", "Total running", "Total waiting", "Total runnable"):
+            self.assertIn(title, titles)
+        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+        reported = {f["name"]: f for f in figures("report", self.trace)["functions"]}
+        # The long waits are in the page call by call, in both kinds of it.
+        for name, row in ((row[0].split("  ")[0], row) for row in rows):
+            waited = reported[name]["total_waiting_ns"] / 1e9 if name in reported else 0
+            if waited > 0.01:
+                self.assertAlmostEqual(self.seconds(row[titles.index("Total waiting")]), waited, delta=0.1 * waited, msg=name)
 
     def test_hovering_says_what_a_thread_waits_for_who_holds_it_and_who_wakes_it(self):
         self.open("#timeline")

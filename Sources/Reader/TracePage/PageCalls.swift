@@ -30,10 +30,13 @@ enum PageCalls {
 
     /// A `row` of schema.mjs for each function.
     static func rows(_ rows: [FunctionSummary], _ functions: inout FunctionNumbers) -> String {
-        func text(_ time: Nanoseconds?) -> String { time.map { "\($0.count)" } ?? "null" }
+        func text(_ times: [Int64?]) -> String { times.map { $0.map { "\($0)" } ?? "null" }.joined(separator: ",") }
+        func nanoseconds(_ time: Nanoseconds?) -> Int64? { time.map { Int64(clamping: $0.count) } }
+        func states(_ times: StateTimes?) -> [Int64?] { [times?.running, times?.waiting, times?.runnable] }
         let texts = rows.map { row in
-            "[\(functions.number(row.name, row.module)),\(row.calls),\(row.total.count),\(row.selfTime),\(text(row.maximum)),\(text(row.median?.time)),"
-                + "\(text(row.percentile99?.time))]"
+            let lengths = [row.maximum, row.median?.time, row.percentile99?.time, row.median?.error, row.percentile99?.error]
+            return "[\(functions.number(row.name, row.module)),\(row.calls),\(row.total.count),\(row.selfTime),"
+                + text(lengths.map(nanoseconds) + states(row.states?.selfTime) + states(row.states?.total)) + "]"
         }
         return "[" + texts.joined(separator: ",") + "]"
     }

@@ -44,7 +44,7 @@ extension ViewPage {
             return "{\(ends),\"functions\":\(functions.text),\"parts\":[\(parts.joined(separator: ",\n"))]}"
         case .sums:
             let files = narrowed.map { $0.trace.only($0.threads) }
-            let summary = RunSummary(files, path: "").summary
+            let summary = RunSummary(files, path: "", states: .ofFunctions(.wall)).summary
             let rows = PageCalls.rows(summary.functions + summary.ownCodes, &functions)
             return "{\(ends),\"functions\":\(functions.text),\"rows\":\(rows)}"
         }

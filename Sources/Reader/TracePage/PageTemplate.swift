@@ -6,7 +6,7 @@ package struct PageTemplate {
         page_view_html, style: page_view_css,
         script: [
             page_schema_mjs, page_numbers_mjs, page_tree_mjs, page_colours_mjs, page_search_mjs, page_timeline_mjs, page_table_mjs,
-            page_merge_mjs, page_selection_mjs, page_threads_mjs, page_canvas_mjs, page_flame_mjs, page_states_mjs, page_samples_mjs,
+            page_merge_mjs, page_states_mjs, page_selection_mjs, page_threads_mjs, page_canvas_mjs, page_flame_mjs, page_samples_mjs,
             page_view_mjs,
         ])
     package static let history = PageTemplate(page_history_html, style: page_history_css, script: [page_history_js])

@@ -101,7 +101,7 @@ package struct ViewPage: Sendable {
         let to = zip(traces, hulls).map { trace, hull in trace.moment(hull.upperBound) }.max() ?? 1
         let low = min(from, UInt64.max - 1)
         shown = isWhole ? nil : low..<max(to, low + 1)
-        let run = RunSummary(files, path: first.path, window: window)
+        let run = RunSummary(files, path: first.path, window: window, states: .ofFunctions(.wall))
         rows = run.summary.functions + run.summary.ownCodes
         let phrases = Losses(files)
         facts = [

@@ -1,6 +1,7 @@
 // Sums of what is drawn of a part of the time: of each call the part that lies there, as calls those that begin there.
 import { SCHEMA } from "./schema.mjs";
 import { BAND_OF, SLICE } from "./timeline.mjs";
+import { hasShares, offCPU } from "./states.mjs";
 
 /// The value at a share of sorted ones, by nearest rank.
 export function percentile(sorted, share) {
@@ -24,31 +25,45 @@ function filled(bands, from, to) {
   return sum;
 }
 
-/// - lanes: threads with slices and bands
+/// What a row has of a time by state: `off` of it the thread was waiting, and runnable.
+const byState = (kind, whole, off) => ({
+  [kind + "Running"]: off ? whole - off[0] - off[1] : null, [kind + "Waiting"]: off ? off[0] : null, [kind + "Runnable"]: off ? off[1] : null,
+});
+
+/// - lanes: threads with slices, bands and states
 /// Rows as `SCHEMA.row` names their values; own code has no calls. And how much time calls fill that are not drawn one by one, so that
-/// they are in no row: in the self time of what they are called from.
+/// they are in no row: in the self time of what they are called from; and whether times by state are estimates.
 export function drawnSums(lanes, { from, to }, isOwnCode) {
   const rows = new Map();
   const of = fn => {
     let row = rows.get(fn);
-    if (!row) rows.set(fn, row = { fn, calls: 0, total: 0, self: 0, maximum: null, lengths: [] });
+    if (!row) rows.set(fn, row = { fn, calls: 0, total: 0, self: 0, maximum: null, lengths: [], off: { self: [0, 0], total: [0, 0] } });
     return row;
   };
+  const added = (sum, off, sign) => { for (const n of [0, 1]) sum[n] += sign * off[n]; };
+  const known = lanes.filter(lane => lane.states), isEstimate = known.some(lane => hasShares(lane.states, { from, to }));
   let undrawn = 0;
   for (const lane of lanes) {
-    const open = [];
+    const open = [], offOf = lane.states ? offCPU(lane.states) : () => [0, 0];
     for (let i = 0; i < lane.slices.length; i += SCHEMA.slice.length) {
       const start = lane.slices[i + SLICE.start], length = lane.slices[i + SLICE.length], level = lane.slices[i + SLICE.level];
       const fn = lane.slices[i + SLICE.fn], end = start + length, low = Math.max(start, from), high = Math.min(end, to);
       if (start >= to) break;
       if (high < low || end < from || (high === low && length > 0)) continue;
-      const row = of(fn), part = high - low;
+      const row = of(fn), part = high - low, off = offOf(low, high);
       // Its callers are longer than it, so that they are drawn, too; a nanosecond may have been rounded off.
       open.length = Math.min(open.length, level);
       const callers = open.filter(call => call.end >= end - 1), parent = callers[callers.length - 1];
-      if (parent) of(parent.fn).self -= part;
+      if (parent) {
+        of(parent.fn).self -= part;
+        added(of(parent.fn).off.self, off, -1);
+      }
       row.self += part;
-      if (!callers.some(call => call.fn === fn)) row.total += part;
+      added(row.off.self, off, 1);
+      if (!callers.some(call => call.fn === fn)) {
+        row.total += part;
+        added(row.off.total, off, 1);
+      }
       open[level] = { fn, end };
       if (isOwnCode(fn)) continue;
       if (start >= from) row.calls++;
@@ -56,11 +71,15 @@ export function drawnSums(lanes, { from, to }, isOwnCode) {
     }
     undrawn += filled(lane.dense, from, to);
   }
-  const result = [...rows.values()].map(({ lengths, ...row }) => {
+  const result = [...rows.values()].map(({ lengths, off, ...row }) => {
     lengths.sort((a, b) => a - b);
-    return { ...row, maximum: lengths.length ? lengths[lengths.length - 1] : null, p50: percentile(lengths, 0.5), p99: percentile(lengths, 0.99) };
+    const exact = lengths.length ? 0 : null, times = ["self", "total"].map(kind => byState(kind, row[kind], known.length ? off[kind] : null));
+    return {
+      ...row, maximum: lengths.length ? lengths[lengths.length - 1] : null, p50: percentile(lengths, 0.5), p99: percentile(lengths, 0.99),
+      p50Error: exact, p99Error: exact, ...times[0], ...times[1],
+    };
   });
-  return { rows: result, undrawn };
+  return { rows: result, undrawn, isEstimate };
 }
 
 /// Rows that were asked for, by the page's own numbers of functions.

@@ -55,6 +55,50 @@ export const stateAt = ({ spans, columns }, x) => spans.find(span => x >= span.x
 /// A thread that does not run is off-CPU, as far as that is known.
 const isOff = state => !["running", "unknown"].includes(SCHEMA.stateNames[state]);
 
+/// Returns a function of two moments, which says how long of the time between them the thread was waiting, and how long runnable:
+/// of a band, the states that it has are taken for spread evenly.
+export function offCPU(states) {
+  const changes = [], moments = [], sums = [];
+  eachState(states, (start, length, state, part) => {
+    if (!isOff(state) || !(length > 0)) return;
+    const kind = SCHEMA.stateNames[state] === "runnable" ? 1 : 0;
+    changes.push([start, kind, part], [start + length, kind, -part]);
+  });
+  changes.sort((a, b) => a[0] - b[0]);
+  const sum = [0, 0], rate = [0, 0];
+  let before = 0;
+  for (const [at, kind, part] of changes) {
+    for (const n of [0, 1]) sum[n] += rate[n] * (at - before);
+    before = at;
+    rate[kind] += part;
+    moments.push(at);
+    sums.push([...sum, ...rate]);
+  }
+  const until = at => {
+    let low = 0, high = moments.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (moments[middle] <= at) low = middle + 1; else high = middle;
+    }
+    if (!low) return [0, 0];
+    const [waiting, runnable, ofWaiting, ofRunnable] = sums[low - 1], since = at - moments[low - 1];
+    return [waiting + ofWaiting * since, runnable + ofRunnable * since];
+  };
+  return (from, to) => {
+    const begin = until(from), end = until(to);
+    return [end[0] - begin[0], end[1] - begin[1]];
+  };
+}
+
+/// True if some of what is known of a range are shares, of states too short to be in the page one by one.
+export function hasShares({ bands }, { from, to }) {
+  for (let i = 0; i < bands.length; i += SCHEMA.stateBand.length) {
+    const start = bands[i + SHARE_OF.start];
+    if (bands[i + SHARE_OF.share] < 1 && start < to && start + bands[i + SHARE_OF.length] > from) return true;
+  }
+  return false;
+}
+
 /// Returns the lines that hovering over a span shows: the texts are those of `tracer waits`.
 export function spanLines({ start, length, state, wait }, waits, isServed) {
   const lines = [`${SCHEMA.stateNames[state]} ${time(length)} at ${moment(start, length / 100)}`];

@@ -15,6 +15,20 @@ export function tableRows(rows, functions, isComparison) {
   return result;
 }
 
+/// Returns the columns of what a function's threads did in a time of it, `self` or `total`: key, title, how a figure is spelt, and what it
+/// means. None where the kernel has reported nothing of any row.
+export function stateColumns(rows, of, title, spelt) {
+  if (!rows.some(row => typeof row[of + "Running"] === "number")) return [];
+  return [
+    [of + "Running", title + " running", spelt, "on a CPU, or the kernel has reported nothing"],
+    [of + "Waiting", title + " waiting", spelt, "off-CPU until something happened"],
+    [of + "Runnable", title + " runnable", spelt, "it could have run: others had the CPUs"],
+  ];
+}
+
+/// A percentile as it is shown: an estimate has a mark.
+export const percentileText = (row, key, spelt) => row[key] === null ? "" : (row[key + "Error"] > 0 ? "~" : "") + spelt(row[key]);
+
 /// Sorts rows by one of their values, a change by its size; equal ones by name.
 export function sorted(rows, key, isDown) {
   const sign = isDown ? -1 : 1, value = key === "change" ? row => Math.abs(row.change) : row => row[key];

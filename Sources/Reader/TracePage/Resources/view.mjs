@@ -6,7 +6,7 @@ import { CallTree } from "./tree.mjs";
 import { difference, hues, inkOn, plain, shade, stateColours } from "./colours.mjs";
 import { escaped, expression, found, matches } from "./search.mjs";
 import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, ticks, widened, zoomed } from "./timeline.mjs";
-import { sorted, tableRows } from "./table.mjs";
+import { percentileText, sorted, stateColumns, tableRows } from "./table.mjs";
 import { around, mergedThreads } from "./merge.mjs";
 import { answeredSums, drawnSums } from "./selection.mjs";
 import { arranged, groups, isMeant, threadName } from "./threads.mjs";
@@ -92,8 +92,11 @@ function describe(box, fn, title, module, said) {
   if (!row || tree.isComparison) return;
   const all = [`${SCHEMA.ownCode === row.name ? "" : plural(row.calls, "call") + ", "}total ${time(row.total)}, self ${time(row.self)} (${share(row.share, 1)})`];
   if (row.calls) all.push(`average ${time(row.average)}`);
-  for (const [key, name] of [["p50", "p50"], ["p99", "p99"], ["maximum", "longest"]]) if (row[key] !== null) all.push(`${name} ${time(row[key])}`);
+  for (const key of ["p50", "p99"]) if (row[key] !== null) all.push(`${key} ${percentileText(row, key, time)}`);
+  if (row.maximum !== null) all.push(`longest ${time(row.maximum)}`);
   box.append(element("br"), element("span", "soft", "in all: " + all.join(", ")), element("br"));
+  const states = ["total", "self"].map(of => stateColumns([row], of, of, time).map(([key, name]) => `${name} ${time(row[key])}`).join(", "));
+  if (states[0]) box.append(element("span", "soft", states.join("; ")), element("br"));
   if (SCHEMA.ownCode !== row.name) box.append(element("button", "", "Callers and callees", () => openAround(fn)));
   box.append(element("button", "", "Find in the flame graph", () => {
     $("search").value = "^" + escaped(row.name) + "$";
@@ -310,7 +313,7 @@ function drawLine() {
     context.globalAlpha = 0.15 + 0.6 * band.share;
     context.fillStyle = soft;
     context.fillRect(x0, base + band.level * BAND + inset, Math.max(w, 0.7), high);
-    boxed(x0, base + band.level * BAND, w, BAND - 1, `calls too short to be drawn one by one\nfill about ${Math.round(band.share * 100)} % of this`
+    boxed(x0, base + band.level * BAND, w, BAND - 1, `calls too short to be drawn one by one\nfill ~${Math.round(band.share * 100)} % of this`
       + (DATA.served ? "\nzoom in to load them" : ""));
   });
   const statesOf = (index, states, base, high) => {
@@ -518,7 +521,7 @@ async function select(range) {
   box.textContent = "";
   if (!range) return hint();
   const chosen = visible(), title = element("b", "", `${moment(range.from, (range.to - range.from) / 1000)} to ${moment(range.to, (range.to - range.from) / 1000)} (${time(range.to - range.from)})`);
-  let rows, note, isAll = true;
+  let rows, note, isAll = true, mark = "";
   if (DATA.served) {
     box.append(title, element("span", "soft", " adding up …"));
     try {
@@ -534,8 +537,9 @@ async function select(range) {
     const sums = drawnSums(chosen.map(index => lanes[index]), range, isOwnCode);
     rows = sums.rows;
     isAll = sums.undrawn <= 0;
+    mark = sums.isEstimate ? "~" : "";
     note = !isAll
-      ? `not those too short to be drawn, which fill about ${time(sums.undrawn)}, here in the self time of what calls them: tracer view --serve has all, with percentiles`
+      ? `not those too short to be drawn, which fill ~${time(sums.undrawn)}, here in the self time of what calls them: tracer view --serve has all, with percentiles`
       : "";
   }
   rows = rows.filter(row => row.calls || row.self || row.total).sort((a, b) => b.self - a.self);
@@ -546,15 +550,16 @@ async function select(range) {
     element("button", "", "end", () => select(null)));
   const states = chosen.map(index => lanes[index].states).filter(one => one);
   if (states.length) box.append(element("div", "soft", sumText(states.map(one => stateSums(one, range)))));
-  const list = element("div", "sums"), grid = element("table"), head = element("tr"), body = element("tbody");
+  const list = element("div", "sums"), head = element("tr"), body = element("tbody");
   // Percentiles of the long calls alone would be wrong.
-  const shown = [["name", "Function"], ["self", "Self time", time], ["total", "Total", time], ["calls", isAll ? "Calls" : "Calls drawn", count],
-    ...isAll ? [["p50", "p50", known], ["p99", "p99", known]] : [], ["maximum", "Longest", known]];
-  for (const [key, text] of shown) head.append(element("th", key === "name" ? "name" : "", text));
+  const shown = [["name", "Function"], ["self", "Self time", time], ...stateColumns(rows, "self", mark + "Self", known), ["total", "Total", time],
+    ...stateColumns(rows, "total", mark + "Total", known), ["calls", isAll ? "Calls" : "Calls drawn", count], ...isAll ? percentiles : [], ["maximum", "Longest", known]];
+  const grid = element("table", tableClass(shown));
+  for (const [key, text, , meaning] of shown) head.append(heading(key, text, meaning));
   for (const row of rows.slice(0, MOST)) {
     const tr = element("tr", "", undefined, () => { if (!isOwnCode(row.fn) && rowOf.has(row.fn)) openAround(row.fn); });
     for (const [key, , format] of shown) {
-      if (key !== "name") { tr.append(element("td", "", format(row[key]))); continue; }
+      if (key !== "name") { tr.append(element("td", "", format(row[key], row))); continue; }
       const cell = element("td", "name", functions[row.fn][0]);
       cell.append(element("span", "", "  " + functions[row.fn][1]));
       tr.append(cell);
@@ -680,9 +685,17 @@ $("samples-all").onclick = () => { select(null); drawSamples(); };
 
 // MARK: table
 
+const percentiles = ["p50", "p99"].map(key => [key, key, (value, row) => percentileText(row, key, time)]);
 const columns = tree.isComparison
   ? [["name", "Function"], ["before", "Self before", time], ["self", "Self after", time], ["change", "Change", (d, row) => change(d) + (row.noise ? " (noise)" : "")], ["callsBefore", "Calls before", many], ["calls", "Calls after", many]]
-  : [["name", "Function"], ["share", "Self", meter], ["self", "Self time", time], ["total", "Total", time], ["calls", "Calls", count], ["average", "Average", ofCalls], ["p50", "p50", known], ["p99", "p99", known], ["maximum", "Longest", known]];
+  : [["name", "Function"], ["share", "Self", meter], ["self", "Self time", time], ...stateColumns(table.rows, "self", "Self", known), ["total", "Total", time],
+    ...stateColumns(table.rows, "total", "Total", known), ["calls", "Calls", count], ["average", "Average", ofCalls], ...percentiles, ["maximum", "Longest", known]];
+/// The head of a column, with what its figures mean where the title does not say it.
+function heading(key, title, meaning) {
+  const th = element("th", key === "name" ? "name" : meaning ? "state" : "", title);
+  if (meaning) th.title = meaning;
+  return th;
+}
 function count(n) { return n ? many(n) : ""; }
 function known(value) { return value === null ? "" : time(value); }
 function ofCalls(value, row) { return row.calls ? time(value) : ""; }
@@ -693,12 +706,15 @@ function meter(value) {
   box.append(bar);
   return box;
 }
+/// Columns of states make a table wide.
+const tableClass = shown => shown.some(([, , , meaning]) => meaning) ? "wide" : "";
 const MOST = 1000;
 function drawTable() {
   const head = $("table-head"), body = $("table-body");
   head.textContent = body.textContent = "";
-  for (const [key, title] of columns) {
-    const th = element("th", key === "name" ? "name" : "", title);
+  body.parentElement.className = tableClass(columns);
+  for (const [key, title, , meaning] of columns) {
+    const th = heading(key, title, meaning);
     th.tabIndex = 0;
     th.setAttribute("role", "button");
     if (table.key === key) th.setAttribute("aria-sort", table.down ? "descending" : "ascending");
