@@ -41,6 +41,8 @@ struct StateClock: Sendable {
     /// The cursor: between these moments the thread was in one state.
     private var low: UInt64 = 1
     private var high: UInt64 = 0
+    /// Index of the first stretch that begins later.
+    private var next = 0
     /// All bits set where it was waiting, or runnable.
     private var waitingMask: UInt64 = 0
     private var runnableMask: UInt64 = 0
@@ -69,14 +71,26 @@ struct StateClock: Sendable {
 
     @inline(never) private mutating func moved(from begin: UInt64, to end: UInt64) -> OffCPUTicks {
         guard end > begin else { return OffCPUTicks() }
+        seek(end)
         var off = passed(at: end)
         off &-= passed(at: begin)
-        seek(end)
         return off
     }
 
-    /// Index of the first stretch that begins later.
-    private func following(_ moment: UInt64) -> Int { bisect(stretches.count) { stretches[$0].begin <= moment } }
+    /// Index of the first stretch that begins later than `moment`: mostly it is near the cursor.
+    private func following(_ moment: UInt64) -> Int {
+        var index = next
+        for _ in 0..<8 {
+            if index < stretches.count, stretches[index].begin <= moment {
+                index += 1
+            } else if index > 0, stretches[index - 1].begin > moment {
+                index -= 1
+            } else {
+                return index
+            }
+        }
+        return bisect(stretches.count) { stretches[$0].begin <= moment }
+    }
 
     private func passed(at moment: UInt64) -> OffCPUTicks {
         let next = following(moment)
@@ -84,7 +98,8 @@ struct StateClock: Sendable {
     }
 
     private mutating func seek(_ moment: UInt64) {
-        let next = following(moment), last = next > 0 ? stretches[next - 1] : nil
+        next = following(moment)
+        let last = next > 0 ? stretches[next - 1] : nil
         if let last, moment < last.end {
             (low, high) = (last.begin, last.end)
             (waitingMask, runnableMask) = last.isWaiting ? (.max, 0) : (0, .max)
