@@ -107,9 +107,12 @@ struct ChunkReader: ~Copyable {
 
     /// Reads a thread's chunks, in its order, up to a moment at which the calls that are still running end.
     @inline(__always)
-    mutating func read<Sink: CallSink & ~Copyable>(_ chunks: [Chunk], until end: UInt64, into stack: inout CallStack<Sink>) {
+    mutating func read<Sink: CallSink & ~Copyable>(
+        _ chunks: [Chunk], until end: UInt64, into stack: inout CallStack<Sink>, progress: ReadingProgress? = nil
+    ) {
         var latest: UInt64 = 0, previous: Chunk?
         for listed in chunks where listed.opened.ticks <= end {
+            progress?.advance()
             guard let chunk = settled(listed) else { continue }
             stack.begin(chunk, storedFrames(chunk), after: previous, latest: latest, areCalls: true)
             previous = chunk

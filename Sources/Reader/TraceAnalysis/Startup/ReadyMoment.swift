@@ -1,7 +1,9 @@
 // When the program was ready. Nobody can know that but its author, who can say so with --ready, tracer_ready() or
 // sd_notify. For the rest the calls that usually mean it are taken, the ones that say most first.
 import CTraceLayout
+import Dispatch
 import Glibc
+import Synchronization
 import TraceFormat
 
 package struct ReadyMoment: Sendable, Equatable {
@@ -98,7 +100,8 @@ extension TraceFile {
     /// ready. Output alone counts only when it is a second old: a server may greet before it listens.
     package static func isReady(path: String, symbol: String?, isProgram: Bool = true) -> Bool {
         guard let trace = try? TraceFile(path: path) else { return false }
-        let moments = ReadyMoments(trace, symbol: symbol, firsts: FirstCalls(trace, symbol: symbol))
+        // Its threads must not take the recorder's signals: none is begun.
+        let moments = ReadyMoments(trace, symbol: symbol, firsts: FirstCalls(trace, symbol: symbol, workers: 1))
         return moments.candidates.contains {
             guard isProgram else { return $0.countsForParents }
             return $0.key != "output" || trace.timeScale.nanoseconds(from: $0.ticks, to: Ticks(trace.now)).count >= 1_000_000_000
@@ -200,7 +203,7 @@ struct FirstCalls {
     static let mostMarks = 10_000
 
     /// Reads the events of the whole trace, if a function of interest is in it.
-    init(_ trace: TraceFile, symbol: String?) {
+    init(_ trace: TraceFile, symbol: String?, workers: Int = TraceFile.cpuCount) {
         var markNames: [UInt32: String] = [:]
         var names: Set<String> = []
         for function in trace.metadata.functions.values {
@@ -219,18 +222,22 @@ struct FirstCalls {
         var sink = FirstSink(size: size)
         for id in wanted.keys { sink.isWanted[Int(id)] = 1 }
         for id in markNames.keys { sink.isWanted[Int(id)] = 2 }
-        var reader = ChunkReader(trace)
-        for chunks in trace.chunksOfThread {
-            for listed in chunks {
-                guard let chunk = reader.settled(listed) else { continue }
-                for frame in reader.storedFrames(chunk) { sink.note(frame.function, frame.enter_ticks) }
-                _ = reader.read(chunk, into: &sink)
-            }
+        // In the order of time: what was called first is soon found.
+        let chunks = trace.chunksOfThread.joined().sorted { $0.opened.ticks < $1.opened.ticks }
+        let most = markNames.isEmpty ? wanted.count : nil
+        let readers = (0..<max(min(workers, chunks.count), 1)).map { _ in FirstReader(trace, sink, most: most) }, next = Atomic<Int>(0)
+        if readers.count == 1 {
+            readers[0].read(chunks, from: next)
+        } else {
+            DispatchQueue.concurrentPerform(iterations: readers.count) { readers[$0].read(chunks, from: next) }
         }
-        for (id, ticks) in sink.first {
+        var first: [UInt32: UInt64] = [:]
+        for reader in readers { first.merge(reader.sink.first) { min($0, $1) } }
+        for (id, ticks) in first {
             if let function = wanted[id] { firsts.append(First(name: function.name, isSymbol: function.isSymbol, ticks: Ticks(ticks))) }
         }
-        marks = sink.marks.sorted { $0.ticks < $1.ticks }.map { (demangled(markNames[$0.id] ?? "?"), Ticks($0.ticks)) }
+        marks = readers.flatMap { $0.sink.marks }.sorted { ($0.ticks, $0.id) < ($1.ticks, $1.id) }.prefix(Self.mostMarks)
+            .map { (demangled(markNames[$0.id] ?? "?"), Ticks($0.ticks)) }
     }
 
     func first(where isMeant: (First) -> Bool) -> First? { firsts.filter(isMeant).min { $0.ticks < $1.ticks } }
@@ -242,6 +249,37 @@ struct FirstCalls {
         guard rawName.hasPrefix("_Z") || rawName.hasPrefix("$") else { return false }
         let name = demangled(rawName)
         return name == symbol || name.hasPrefix(symbol + "(")
+    }
+}
+
+/// Used by one thread at a time.
+private final class FirstReader: @unchecked Sendable {
+    private var reader: ChunkReader
+    var sink: FirstSink
+    /// Number of functions of which the first call alone is wanted; nil: all calls of others are, too.
+    private let most: Int?
+
+    init(_ trace: TraceFile, _ sink: FirstSink, most: Int?) {
+        reader = ChunkReader(trace)
+        self.sink = sink
+        self.most = most
+    }
+
+    /// Reads chunks until none is left. Each has the number of one that nobody has taken.
+    func read(_ chunks: [Chunk], from next: borrowing Atomic<Int>) {
+        while true {
+            let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+            guard index < chunks.count else { return }
+            read(chunks[index])
+        }
+    }
+
+    private func read(_ listed: Chunk) {
+        guard let chunk = reader.settled(listed) else { return }
+        for frame in reader.storedFrames(chunk) { sink.note(frame.function, frame.enter_ticks) }
+        // What a chunk records is later than its beginning, but for a thread's first event.
+        if sink.first.count == most, chunk.sequence > 0, sink.first.values.allSatisfy({ $0 <= chunk.opened.ticks }) { return }
+        _ = reader.read(chunk, into: &sink)
     }
 }
 

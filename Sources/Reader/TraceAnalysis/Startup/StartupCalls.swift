@@ -42,17 +42,18 @@ struct StartupCalls {
     /// - Parameters:
     ///   - end: nothing that begins later is of interest
     ///   - main: where main was called, nil when it was not
-    init(_ trace: TraceFile, until end: Ticks, main: (ticks: Ticks, thread: UInt32)?) {
+    init(_ trace: TraceFile, until end: Ticks, main: (ticks: Ticks, thread: UInt32)?, progress: ReadingProgress? = nil) {
         let cost = CallCost(trace), tick = trace.timeScale.nanosecondsPerTick
         let functions = trace.metadata.functions
         var byFunction = [UInt64](repeating: 0, count: Int(functions.keys.max() ?? 0) + 2)
         var reader = ChunkReader(trace)
+        progress?.begin(trace.chunksOfThread.reduce(0) { $0 + $1.count { $0.opened.ticks <= end.raw } })
         for chunks in trace.chunksOfThread {
             guard let thread = chunks.first?.thread else { continue }
             let from = main?.thread == thread ? main?.ticks.raw : nil
             var stack = CallStack(StartupSink(trace, thread: thread, until: end.raw, main: from, counts: byFunction), rowCount: 0)
             byFunction = []
-            reader.read(chunks, until: end.raw, into: &stack)
+            reader.read(chunks, until: end.raw, into: &stack, progress: progress)
             var sink = stack.sink
             byFunction = sink.counts
             sink.moments.sum()
@@ -60,7 +61,7 @@ struct StartupCalls {
             onceRuns.merge(sink.onceRuns) { $1 }
             spans += sink.spans
             if main?.thread == thread {
-                functionsOfMain = sink.mainTimes.map { row, time in
+                functionsOfMain = sink.mainTimes.all.map { row, time in
                     let recording = (Double(time.timed) * cost.inside + Double(time.callees) * cost.outside) / tick
                     return FunctionTime(
                         function: row &- 1, calls: time.calls, selfTicks: time.ticks,
@@ -98,25 +99,46 @@ private struct StartupSink: CallSink {
             if isNew { calls &+= 1 }
             if isNew && isOver { timed &+= 1 }
         }
+        /// Every call of `add` or `takeOut` leaves a count or a length.
+        var isUsed: Bool { ticks != 0 || calls > 0 || timed > 0 || callees > 0 }
+
         mutating func takeOut(_ length: Int64, isOver: Bool) {
             ticks &-= length
             if isOver { callees &+= 1 }
         }
     }
-    private(set) var mainTimes: [UInt32: MainTime] = [:]
+    /// Times by row: a table, but for rows that no record describes.
+    struct RowTimes {
+        private var table: [MainTime]
+        private var others: [UInt32: MainTime] = [:]
+
+        init(rowCount: Int) { table = [MainTime](repeating: MainTime(), count: rowCount) }
+
+        subscript(row: UInt32) -> MainTime {
+            get { Int(row) < table.count ? table[Int(row)] : others[row] ?? MainTime() }
+            _modify {
+                if Int(row) < table.count { yield &table[Int(row)] } else { yield &others[row, default: MainTime()] }
+            }
+        }
+
+        /// Rows of functions that were called, or called others.
+        var all: [(row: UInt32, time: MainTime)] {
+            table.enumerated().filter { $0.element.isUsed }.map { (UInt32($0.offset), $0.element) } + others.map { ($0.key, $0.value) }
+        }
+    }
+    private(set) var mainTimes: RowTimes
     var moments: CallMoments
     private(set) var spans: [StartupCalls.Span] = []
     private(set) var onceRuns: [Int: StartupCalls.OnceRun] = [:]
 
     private let thread: UInt32
-    private let spanRows: Set<UInt32>
+    /// What is special in calls of a row: `spanRow` to `releaseRow`.
+    private let marks: [UInt8]
+    private static let spanRow: UInt8 = 1, onceRow: UInt8 = 2, guardRow: UInt8 = 4, releaseRow: UInt8 = 8
 
     /// Once-functions that found nothing done: their index in the records, in the order of time.
     private var onces: [(index: Int, ticks: UInt64, row: UInt32)] = []
     private var nextOnce = 0
-    private let onceRows: Set<UInt32>
-    private let guardRows: Set<UInt32>
-    private let releaseRows: Set<UInt32>
     private var openGuards: [(index: Int, parent: UInt32)] = []
     /// Calls before that of a once-function, by its index in the records.
     private var callsBeforeOnce: [Int: UInt64] = [:]
@@ -129,20 +151,25 @@ private struct StartupSink: CallSink {
         self.until = until
         self.main = main
         self.counts = counts
-        spanRows = Set(functions.values.lazy.filter { $0.isSpan }.map { $0.id &+ 1 })
+        mainTimes = RowTimes(rowCount: main == nil ? 0 : counts.count)
         var times: [Ticks?] = [Ticks(until), main.map { Ticks($0) }, records.phase(.agent)?.usage.ticks]
         for run in records.initializers where run.thread == thread { times += [run.begin.ticks, run.end?.usage.ticks] }
         for load in records.loads where load.thread == thread { times += [load.begin, load.opened, load.mapped.ticks, load.end?.ticks] }
         moments = CallMoments(times.lazy.compactMap { $0?.raw })
         onces = records.onces.enumerated().filter { $0.element.thread == thread }
             .map { ($0.offset, $0.element.ticks.raw, $0.element.function &+ 1) }.sorted { $0.1 < $1.1 }
-        onceRows = Set(onces.map { $0.row })
-        func rows(_ names: Set<String>) -> Set<UInt32> {
-            Set(functions.values.lazy.filter { names.contains($0.rawName) }.map { $0.id &+ 1 })
+        var marks = [UInt8](repeating: 0, count: Int(functions.keys.max() ?? 0) + 2)
+        for function in functions.values where function.isSpan { marks[Int(function.id) + 1] |= Self.spanRow }
+        for once in onces where Int(once.row) < marks.count { marks[Int(once.row)] |= Self.onceRow }
+        let guards = functions.values.filter { $0.rawName == "__cxa_guard_acquire" && marks[Int($0.id) + 1] & Self.onceRow != 0 }
+        for function in guards { marks[Int(function.id) + 1] |= Self.guardRow }
+        for function in functions.values where !guards.isEmpty && ["__cxa_guard_release", "__cxa_guard_abort"].contains(function.rawName) {
+            marks[Int(function.id) + 1] |= Self.releaseRow
         }
-        guardRows = onceRows.intersection(rows(["__cxa_guard_acquire"]))
-        releaseRows = guardRows.isEmpty ? [] : rows(["__cxa_guard_release", "__cxa_guard_abort"])
+        self.marks = marks
     }
+
+    private func mark(_ row: UInt32) -> UInt8 { Int(row) < marks.count ? marks[Int(row)] : 0 }
 
     mutating func row(of function: UInt32) -> UInt32 { function &+ 1 }
 
@@ -151,7 +178,7 @@ private struct StartupSink: CallSink {
         guard time <= until else { return 0 }
         if Int(row) < counts.count { counts[Int(row)] &+= 1 }
         moments.add(at: time)
-        guard !onceRows.isEmpty, onceRows.contains(row) else { return 0 }
+        guard mark(row) & Self.onceRow != 0 else { return 0 }
         // A record stands in front of its call. One whose call was filtered out is passed over.
         while nextOnce < onces.count, onces[nextOnce].ticks <= time {
             let once = onces[nextOnce]
@@ -170,18 +197,18 @@ private struct StartupSink: CallSink {
             let from = max(start, main), to = min(end, until)
             if from < to {
                 let length = Int64(truncatingIfNeeded: to &- from) // in a damaged file it may be any number
-                mainTimes[row, default: MainTime()].add(length, isNew: start >= main, isOver: end <= until)
-                if parent != 0 { mainTimes[parent, default: MainTime()].takeOut(length, isOver: end <= until) }
+                mainTimes[row].add(length, isNew: start >= main, isOver: end <= until)
+                if parent != 0 { mainTimes[parent].takeOut(length, isOver: end <= until) }
             }
         }
         if once > 0 {
-            if guardRows.contains(row) {
+            if mark(row) & Self.guardRow != 0 {
                 openGuards.append((Int(once - 1), parent))
             } else if isOver, end <= until {
                 finishOnce(Int(once - 1), at: end, parent)
             }
         }
-        if !releaseRows.isEmpty, releaseRows.contains(row), end <= until, let innermost = openGuards.popLast() {
+        if mark(row) & Self.releaseRow != 0, end <= until, let innermost = openGuards.popLast() {
             finishOnce(innermost.index, at: end, innermost.parent)
         }
     }
@@ -191,7 +218,7 @@ private struct StartupSink: CallSink {
             end: Ticks(end), parent: parent == 0 ? nil : parent &- 1, calls: moments.count &- (callsBeforeOnce[index] ?? moments.count))
     }
 
-    private func isSpan(_ row: UInt32) -> Bool { !spanRows.isEmpty && spanRows.contains(row) }
+    private func isSpan(_ row: UInt32) -> Bool { mark(row) & Self.spanRow != 0 }
 
     private mutating func add(_ row: UInt32, _ start: UInt64, _ end: UInt64?, calls: UInt64) {
         guard spans.count < Self.mostSpans, start <= until else { return }

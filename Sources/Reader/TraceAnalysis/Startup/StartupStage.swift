@@ -31,18 +31,15 @@ package struct StartupStage: Sendable, Equatable {
         duration.without(states?.waits.first { $0.kind == WaitKind.processor.rawValue }?.duration ?? Nanoseconds(0))
     }
 
-    static func all(
-        _ context: StartupContext, first: Phase, main: Phase?, outcome: StartupTimeline.Outcome,
-        libraryCount: Int, audit: LoaderAudit?, earlier: String?
-    ) -> [StartupStage] {
-        let records = context.trace.metadata.start, clock = context.clock, end = context.end
-        guard let agent = records.phase(.agent) else { return [] }
+    static func all(_ moments: StartMoments, audit: LoaderAudit? = nil) -> [StartupStage] {
+        let records = moments.trace.metadata.start, clock = moments.clock, end = moments.end
+        let (first, agent, main, outcome) = (moments.first, moments.agent, moments.main, moments.outcome)
         let thread = main?.thread ?? agent.thread
         var cuts: [(kind: Kind, name: String, begin: Ticks, isExact: Bool)] = []
         let loader = records.phase(.loader).flatMap { $0.usage.ticks >= clock.origin && $0.usage.ticks <= agent.usage.ticks ? $0 : nil }
         let isExact = first.error.count == 0
-        let startName = first.kind != .exec ? "process start" : earlier.map { "exec of \($0)" } ?? "exec"
-        let libraries = counted(UInt64(libraryCount), "librar") == "1 librar" ? "1 library" : "\(libraryCount) libraries"
+        let startName = first.kind != .exec ? "process start" : moments.earlierProgram.map { "exec of \($0)" } ?? "exec"
+        let libraries = counted(moments.libraryCount, "library", "libraries")
         if let loader, first.kind != .loader {
             cuts.append((.exec, "\(startName) → loader", clock.origin, isExact && loader.error.count == 0))
             cuts.append((.load, "map and relocate \(libraries)", loader.usage.ticks, loader.error.count == 0))
@@ -51,7 +48,7 @@ package struct StartupStage: Sendable, Equatable {
             if first.kind != .agent { cuts.append((.load, name, clock.origin, isExact)) }
         }
         if let audit, let last = cuts.last, last.kind == .load {
-            let mapped = context.trace.ticks(monotonic: audit.mapped)
+            let mapped = moments.trace.ticks(monotonic: audit.mapped)
             if mapped > last.begin, mapped < agent.usage.ticks {
                 cuts[cuts.count - 1].name = last.name.replacing("map and relocate", "find and map")
                 cuts.append((.relocate, "relocate", mapped, true))
@@ -65,7 +62,7 @@ package struct StartupStage: Sendable, Equatable {
             constructorsBegin = preinit.end?.usage.ticks ?? end
         }
         if constructorsBegin <= end { cuts.append((.libraryConstructors, "constructors of libraries", constructorsBegin, true)) }
-        if let own = initial.first(where: { $0.module == context.executable && $0.kind != .preinitArray }) {
+        if let own = initial.first(where: { $0.module == moments.trace.metadata.executable && $0.kind != .preinitArray }) {
             cuts.append((.executableConstructors, "constructors of the executable", max(own.begin.ticks, constructorsBegin), true))
         } else if main != nil {
             cuts.append((.executableConstructors, "constructors of the executable", mainTicks, true))

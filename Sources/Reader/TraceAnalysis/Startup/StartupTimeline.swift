@@ -115,33 +115,27 @@ package struct StartupTimeline: Sendable {
     /// The last known activity, when it ended before main or ready.
     package let lastSeen: String?
 
-    package init(_ trace: TraceFile, symbolizer: Symbolizer, options: Options = Options()) throws(StartupError) {
-        let records = trace.metadata.start
-        guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
-        let firsts = FirstCalls(trace, symbol: options.readySymbol)
-        var ready = ReadyMoments(trace, symbol: options.readySymbol, firsts: firsts)
-        ready.add(options.processes, symbol: options.readySymbol)
-        let traceEnd = TraceEnd(trace).ticks
-        let taken = ready.candidates.first
-        let end = max(taken?.ticks ?? records.phase(.exit)?.usage.ticks ?? traceEnd, agent.usage.ticks)
-        let first = Self.first(trace, before: agent, after: options.earlier)
-        let clock = StartupClock(trace, origin: trace.ticks(of: first), cpuWaits: options.cpuWaits)
-        let names = CodeNames(trace.metadata, symbolizer)
-        let main = records.phase(.main).flatMap { $0.usage.ticks <= end ? $0 : nil }
-        let calls = StartupCalls(trace, until: end, main: main.map { ($0.usage.ticks, $0.thread) })
+    package init(
+        _ trace: TraceFile, symbolizer: Symbolizer, options: Options = Options(), progress: ReadingProgress? = nil
+    ) throws(StartupError) {
+        let moments = try StartMoments(trace, options)
+        let (first, agent, main) = (moments.first, moments.agent, moments.main)
+        let (clock, end, taken, ready) = (moments.clock, moments.end, moments.ready.candidates.first, moments.ready)
+        let records = trace.metadata.start, names = CodeNames(trace.metadata, symbolizer)
+        let calls = StartupCalls(trace, until: end, main: main.map { ($0.usage.ticks, $0.thread) }, progress: progress)
 
         mainThread = main?.thread ?? agent.thread
         mainCPUWaits = options.cpuWaits[mainThread] ?? TimeWindow([])
         program = trace.program
-        earlierProgram = first.kind == .exec ? options.earlier?.name : nil
+        earlierProgram = moments.earlierProgram
         commandLine = trace.commandLine
         pid = trace.header.pid
         origin = clock.origin
-        outcome = taken.map { .ready($0) } ?? .neverReady
+        outcome = moments.outcome
         beginMonotonic =
             first.monotonic
             ?? Nanoseconds(UInt64(clamping: Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(first)))
-        total = clock.since(end)
+        total = moments.total
         tracerTime = clock.scale.nanoseconds(clock.agentTicks(clock.origin, end))
         programTime = total.without(tracerTime).without(clock.scale.nanoseconds(mainCPUWaits.length(from: clock.origin.raw, to: end.raw)))
         self.clock = clock
@@ -164,13 +158,11 @@ package struct StartupTimeline: Sendable {
         libraries = StartupLibrary.all(context, runs)
         nameLookups = calls.lookups
         lazyInitializers = LazyRun.all(context)
-        stages = StartupStage.all(
-            context, first: first, main: main, outcome: outcome, libraryCount: libraries.count { $0.load == nil },
-            audit: options.loader, earlier: earlierProgram)
+        stages = StartupStage.all(moments, audit: options.loader)
         otherMoments = ready.candidates.dropFirst().filter { !$0.isSame(as: taken) }.map { ($0, clock.since($0.ticks)) }
             .sorted { $0.1 < $1.1 }
         items = StartupItem.all(context, mainThread: mainThread)
-        marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
+        marks = moments.firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
         let mainStage = stages.last.flatMap { $0.kind == .main ? $0 : nil },
@@ -180,7 +172,7 @@ package struct StartupTimeline: Sendable {
         notes =
             Self.notes(trace, first: first, outcome: outcome, complaint: ready.complaint, earlier: earlierProgram, options)
             + Self.otherAgents(options.processes, clock.origin..<end, of: programTime)
-        lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
+        lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: moments.traceEnd) : nil
     }
 
     /// Finds where the functions that advice may name spent their time. Reads the main thread's calls once more.
@@ -194,26 +186,6 @@ package struct StartupTimeline: Sendable {
     /// Returns how long the program had been at work at this moment since the beginning: `programTime` until then.
     package func programTime(at moment: Nanoseconds) -> Nanoseconds {
         clock.net(clock.origin, Ticks(clock.origin.raw &+ clock.scale.ticks(moment)), on: mainThread)
-    }
-
-    /// Returns the phase in which the timeline begins: exec as `tracer` saw it, else the earliest that is known.
-    private static func first(_ trace: TraceFile, before agent: Phase, after earlier: EarlierProgram?) -> Phase {
-        let records = trace.metadata.start
-        if let exec = records.phase(.exec), trace.ticks(of: exec) <= agent.usage.ticks { return exec }
-        if let earlier {
-            let exec = Phase(kind: .exec, usage: Usage(trace_usage()), monotonic: earlier.exec, error: Nanoseconds(0), thread: agent.thread)
-            if trace.ticks(of: exec) <= agent.usage.ticks { return exec }
-        }
-        let next = records.phase(.loader).flatMap { $0.usage.ticks <= agent.usage.ticks ? $0 : nil } ?? agent
-        guard var created = records.phase(.created), let latest = created.monotonic else { return next }
-        // It is known as "at the latest then"; it was before the loader in any case.
-        let bound = Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(next)
-        let surplus = Int64(clamping: latest.count) &- bound
-        if surplus > 0 {
-            created.monotonic = Nanoseconds(UInt64(clamping: bound))
-            created.error = Nanoseconds(created.error.count > UInt64(surplus) ? created.error.count - UInt64(surplus) : 0)
-        }
-        return created
     }
 
     private static func lastProcessUsage(_ records: StartRecords, before end: Ticks) -> Usage? {
@@ -350,8 +322,7 @@ struct StartupContext {
     func tid(_ thread: UInt32) -> UInt32 {
         trace.metadata.threads[thread]?.tid ?? trace.threads.first { $0.index == thread }?.tid ?? trace.header.pid
     }
-    /// The executable: the first module that was there at the start.
-    var executable: UInt32? { trace.metadata.modules.keys.min() }
+    var executable: UInt32? { trace.metadata.executable }
 }
 
 package struct ProgramMark: Sendable {

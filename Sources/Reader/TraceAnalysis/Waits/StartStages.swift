@@ -1,6 +1,5 @@
 // When the stages of a start begin and end, on the recording clock: for what is shown stage by stage.
 import Presentation
-import Symbols
 import TraceFormat
 
 struct StartStages {
@@ -10,26 +9,36 @@ struct StartStages {
         var name: String
         var ticks: Range<UInt64>
     }
-    private(set) var all: [Stage] = []
+    let all: [Stage]
 
     /// None where the trace does not say how its program started.
     init(_ trace: TraceFile) {
-        self = (try? StartupTimeline(trace, symbolizer: Symbolizer())).map { StartStages($0, trace) } ?? StartStages()
+        all =
+            (try? StartMoments(trace)).map { moments in
+                Self.all(
+                    StartupStage.all(moments), trace, from: moments.clock.origin, total: moments.total,
+                    isReady: !moments.ready.candidates.isEmpty)
+            } ?? []
     }
 
-    private init() {}
-
     init(_ start: StartupTimeline, _ trace: TraceFile) {
-        let end = start.origin.raw &+ trace.timeScale.ticks(start.total)
-        var bounds = start.stages.map { ($0.kind.rawValue, $0.name, start.origin.raw &+ trace.timeScale.ticks($0.start)) }
+        let isReady = if case .ready = start.outcome { true } else { false }
+        all = Self.all(start.stages, trace, from: start.origin, total: start.total, isReady: isReady)
+    }
+
+    private static func all(
+        _ stages: [StartupStage], _ trace: TraceFile, from origin: Ticks, total: Nanoseconds, isReady: Bool
+    ) -> [Stage] {
+        let end = origin.raw &+ trace.timeScale.ticks(total)
+        var bounds = stages.map { ($0.kind.rawValue, $0.name, origin.raw &+ trace.timeScale.ticks($0.start)) }
         var last = end
-        if case .ready = start.outcome {
+        if isReady {
             bounds.append(("ready", "after ready", end))
             last = max(TraceEnd(trace).ticks.raw, end)
         }
-        for (index, (kind, name, begin)) in bounds.enumerated() {
-            let end = index + 1 < bounds.count ? bounds[index + 1].2 : last
-            all.append(Stage(kind: kind, name: name, ticks: begin..<max(begin, end)))
+        return bounds.enumerated().map { index, bound in
+            let (kind, name, begin) = bound, end = index + 1 < bounds.count ? bounds[index + 1].2 : last
+            return Stage(kind: kind, name: name, ticks: begin..<max(begin, end))
         }
     }
 
