@@ -14,6 +14,8 @@ MEGABYTES = 256  # a trace of 32 million leaf calls
 # name, what is run on the trace, the least million calls a second, the most bytes a call
 ROWS = [
     ("report", ["report"], 30, None),
+    ("waits", ["waits"], 10, None),  # at most three times as long as report
+    ("threads", ["threads"], 10, None),
     ("tree", ["tree"], 30, None),
     ("diff", ["diff", "TRACE"], 30, None),  # with itself: each side counts
     ("view", ["view", "-o", "-"], 3.4, None),  # ten million calls in three seconds

@@ -218,6 +218,44 @@ extension Wait {
         #expect(try holder(unlocks: false) == nil)
     }
 
+    /// Pairs of calls that take the lock and release it while nobody waits for it.
+    private func pairs(_ times: StrideTo<Int>, split: Bool = true) -> [Step] {
+        times.flatMap { [.call(10, $0, $0 + 2, object: mutex), .call(11, $0 + 5, $0 + 7, object: mutex)] + (split ? [Step.split] : []) }
+    }
+
+    @Test(arguments: [1, 3], [false, true]) func whatIsDoneWithALockWhileNobodyWaitsChangesNothing(workers: Int, split: Bool) throws {
+        let few = try search(contended(), workers: workers).waits[0]
+        var builder = contended()
+        builder.steps(0, pairs(stride(from: 10_000, to: 12_000, by: 10), split: split))
+        builder.steps(1, pairs(stride(from: 12_000, to: 14_000, by: 10), split: split))
+        let many = try #require(try search(builder, workers: workers).waits.first)
+        #expect(many.holder != nil && many.holder?.since == few.holder?.since && many.holder?.thread == few.holder?.thread)
+        #expect(many.waker != nil && many.waker?.at == few.waker?.at && many.waker?.late == few.waker?.late)
+    }
+
+    /// Thread 4712 has taken the lock, and its release was not recorded. Before the main thread waits, a third thread has had the lock.
+    @Test(arguments: [1, 3]) func aHoldHasEndedWhenAnotherThreadHadTheLockUnawaited(workers: Int) throws {
+        let builder = machine(
+            main: [.enter(10, 9000, object: mutex), .exit(10, 9500)],
+            other: [.call(10, 2050, 2060, object: mutex)], off: [(9100, 9400)]
+        ) { builder, _, _ in
+            let third = builder.thread("third")
+            builder.steps(third, self.pairs(stride(from: 1000, to: 5000, by: 100), split: false))
+        }
+        let wait = try #require(try search(builder, workers: workers).waits.first)
+        #expect(wait.kind == .lock && wait.holder == nil)
+    }
+
+    /// Within a hold its own thread takes the lock again and again.
+    @Test(arguments: [1, 3]) func aRecursiveLockIsHeldUntilItsLastRelease(workers: Int) throws {
+        let builder = machine(
+            main: [.enter(10, 9000, object: mutex), .exit(10, 9900)],
+            other: [.call(10, 100, 200, object: mutex)] + pairs(stride(from: 1000, to: 5000, by: 100), split: false)
+                + [.call(11, 9500, 9600, object: mutex)], off: [(9100, 9800)])
+        let wait = try #require(try search(builder, workers: workers).waits.first)
+        #expect(wait.holder?.since == start + 200 && wait.waker?.late == 300)
+    }
+
     @Test func aSemaphoreIsHeldByWhoPostsItAgain() throws {
         let builder = machine(
             main: [.enter(18, 1000, object: mutex), .exit(18, 2000)],

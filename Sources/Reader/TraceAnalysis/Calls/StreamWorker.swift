@@ -12,8 +12,12 @@ protocol StreamSink: CallSink, ~Copyable {
     var calls: UInt64 { get }
     /// Begins a part of this thread: all that follows is from it.
     mutating func begin(thread: UInt32)
+    /// True if a part of this thread between these ticks has something for the sink: otherwise it is not read.
+    mutating func wants(thread: UInt32, from begin: UInt64, to end: UInt64) -> Bool
     /// The part ends at `time`, and the call goes on in another one, where its time is counted from then on.
     mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame)
+    /// The part has ended: all calls that go on have been carried.
+    mutating func endPart()
     /// Adds the sums of the other sink.
     mutating func add(_ other: borrowing Self)
     /// Returns this sink's row for a row of `other`: the same, unless it numbers functions that no record describes.
@@ -25,7 +29,9 @@ protocol StreamSink: CallSink, ~Copyable {
 
 extension StreamSink where Self: ~Copyable {
     mutating func begin(thread: UInt32) {}
+    mutating func wants(thread: UInt32, from begin: UInt64, to end: UInt64) -> Bool { true }
     mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {}
+    mutating func endPart() {}
 
     mutating func translate(_ row: UInt32, from other: borrowing Self) -> UInt32 { row }
 
@@ -117,7 +123,11 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     private func read(_ unit: TraceFile.Unit) {
         guard let thread = unit.chunks.first?.thread else { return }
         // A thread's last unit says how long it lived.
-        if !unit.isLast, !trace.window.touches(unit.begin, unit.end) { return }
+        if !unit.isLast,
+            !trace.window.touches(unit.begin, unit.end) || !stack.sink.wants(thread: thread, from: unit.begin, to: unit.end)
+        {
+            return
+        }
         stack.seek(unit.begin)
         stack.sink.begin(thread: thread)
         stack.beginPart(at: unit.begin)
@@ -147,6 +157,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         if !unit.isLast { // for what goes on in the next unit
             stack.advance(to: unit.end)
             stack.carry(until: unit.end)
+            stack.sink.endPart()
         }
         stack.abandon()
     }

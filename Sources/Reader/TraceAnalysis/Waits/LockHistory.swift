@@ -21,11 +21,14 @@ struct LockHistory: Sendable {
     ///   - acts: on one object; of calls that wait or signal, or run something once, those that did not wait
     ///   - functions: by row
     ///   - suspended: by thread, when it waited for a condition, in order
-    init(_ acts: [ThreadCall], _ functions: [WaitingFunction?], suspended: [UInt32: [Range<UInt64>]]) {
+    ///   - takings: of calls that are not among `acts`, since nobody waited from before them until they were over
+    init(
+        _ acts: [ThreadCall], _ functions: [WaitingFunction?], suspended: [UInt32: [Range<UInt64>]], takings: [LockPairs.Taking] = []
+    ) {
         func act(_ act: ThreadCall) -> WaitingFunction.Act? { functions[Int(act.call.row)]?.act }
         let sorted = acts.sorted { ($0.call.enter, $0.end) < ($1.call.enter, $1.end) }
         // What has a function that releases it has futex calls within that.
-        let isReleased = sorted.contains { act($0) == .releases }
+        let isReleased = !takings.isEmpty || sorted.contains { act($0) == .releases }
         releases = sorted.filter { [.releases, .signals].contains(act($0)) || !isReleased && act($0) == .waitsOrSignals }
         var holds = sorted.filter { act($0) == .runs }.map { Hold(act: $0, from: $0.call.enter, until: $0.end) }
         let isRun = !holds.isEmpty
@@ -50,8 +53,20 @@ struct LockHistory: Sendable {
         // One thread at a time can have an exclusive object: a hold ends at the latest when the next begins.
         if !isRun, !sorted.contains(where: { functions[Int($0.call.row)]?.isShared == true }) {
             for index in holds.indices.dropLast() { holds[index].until = min(holds[index].until, holds[index + 1].from) }
+            let takings = takings.chained()
+            for index in holds.indices {
+                // Its own thread takes what it holds once more, within the hold.
+                var next = bisect(takings.count) { takings[$0].taking.at <= holds[index].from }
+                if next < takings.count, takings[next].taking.thread == holds[index].act.thread { next = takings[next].nextOfOther }
+                if next < takings.count { holds[index].until = min(holds[index].until, takings[next].taking.at) }
+            }
         }
-        self.holds = holds.flatMap { hold in Self.parts(hold, without: suspended[hold.act.thread] ?? []) }.sorted { $0.from < $1.from }
+        if holds.contains(where: { suspended[$0.act.thread] != nil }) {
+            holds = holds.flatMap { hold in Self.parts(hold, without: suspended[hold.act.thread] ?? []) }.sorted { $0.from < $1.from }
+        } else {
+            holds.removeAll { $0.from >= $0.until }
+        }
+        self.holds = holds
         var latest: UInt64 = 0
         latestEnd = self.holds.map { hold in
             latest = max(latest, hold.until)

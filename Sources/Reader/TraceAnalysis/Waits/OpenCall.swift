@@ -1,5 +1,5 @@
-// Finds the innermost open call of a thread at given moments. Chunks are read in any order: among the calls open at a moment, the last
-// to begin is kept.
+// Finds the innermost open call of a thread at given moments. Chunks are read in any order, and only those in whose time a moment lies:
+// among the calls open at a moment, the last to begin is kept.
 import CTraceLayout
 import TraceFormat
 
@@ -68,6 +68,10 @@ struct OpenCalls: StreamSink, ~Copyable {
     /// The call that began last may end where its argument does not stand any more: in the thread's next chunk, which another may read.
     private var latest = OpenCall()
     private var carried: [CallKey: UInt64] = [:]
+    /// Calls that go on after the part that is being read, outermost first.
+    private var goingOn: [OpenCall] = []
+    /// Index of the first moment in the part that is being read; not of a thread's last part, in which all calls end.
+    private var firstOfPart = 0
 
     init(_ table: FunctionNames, at moments: [UInt32: [UInt64]], isStopped: Bool, passingOver isPassedOver: (@Sendable (OpenCall) -> Bool)?)
     {
@@ -126,6 +130,22 @@ struct OpenCalls: StreamSink, ~Copyable {
         if index < end { settled.append((index..<end, call.enter, call.depth)) }
     }
 
+    /// Notes the calls that go on, which may end in a part that is not read. Of the moments left, each goes to the innermost.
+    mutating func endPart() {
+        var index = wanted.count
+        for call in goingOn.reversed() {
+            if let isPassedOver, isPassedOver(call) { continue }
+            index = min(index, bisect(wanted.count) { wanted[$0] <= call.end })
+            while index > firstOfPart, wanted[index - 1] >= call.enter {
+                index -= 1
+                if !current[index].isKnown || (call.enter, call.depth) > (current[index].enter, current[index].depth) {
+                    current[index] = call
+                }
+            }
+        }
+        goingOn = []
+    }
+
     /// Ends the current thread: moves what was found for it to `found` and `carried`.
     private mutating func leave() {
         if let thread {
@@ -136,6 +156,16 @@ struct OpenCalls: StreamSink, ~Copyable {
         }
         thread = nil
         latest = OpenCall()
+    }
+
+    mutating func wants(thread: UInt32, from begin: UInt64, to end: UInt64) -> Bool {
+        guard let moments = moments[thread] else { return false }
+        firstOfPart = bisect(moments.count) { moments[$0] < begin }
+        return firstOfPart < moments.count && moments[firstOfPart] <= end
+    }
+
+    mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {
+        goingOn.append(OpenCall(frame, below: parent, until: time, depth: depth))
     }
 
     mutating func begin(thread: UInt32) {

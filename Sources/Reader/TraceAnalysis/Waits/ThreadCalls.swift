@@ -30,13 +30,16 @@ struct ThreadCalls: StreamSink, ~Copyable {
     private var open: [(key: CallKey, object: UInt64)] = []
     private var carried: [CallKey: UInt64] = [:]
     private var unresolved: [ThreadCall] = []
+    /// nil: all calls that are chosen are wanted.
+    private var pairs: LockPairs?
     private(set) var isTooMany = false
     private(set) var calls: UInt64 = 0
     var migratedCalls = Migrations()
 
     private static var most: Int { 1 << 22 }
 
-    init(_ table: FunctionNames, _ isWanted: [Bool], _ isChosen: @escaping @Sendable (OpenCall) -> Bool) {
+    init(_ table: FunctionNames, _ isWanted: [Bool], pairs: LockPairs? = nil, _ isChosen: @escaping @Sendable (OpenCall) -> Bool) {
+        self.pairs = pairs
         rows = RowNumbers(table)
         self.isWanted = isWanted
         self.isChosen = isChosen
@@ -54,6 +57,18 @@ struct ThreadCalls: StreamSink, ~Copyable {
         }
     }
 
+    /// Calls on locks, but for pairs in which nobody waited for the lock: of those only the moments.
+    static func onLocks(
+        in trace: TraceFile, _ table: FunctionNames, _ isWanted: [Bool], _ pairs: LockPairs, workers: Int,
+        progress: ReadingProgress? = nil, where isChosen: @escaping @Sendable (OpenCall) -> Bool
+    ) -> (acts: [ThreadCall], takings: [UInt64: [LockPairs.Taking]])? {
+        StreamWorker.read(trace, table, workers: workers, progress: progress) { ThreadCalls(table, isWanted, pairs: pairs, isChosen) }
+            .withSink { sink in
+                sink.resolve()
+                return sink.isTooMany ? nil : (sink.found, sink.pairs?.takings ?? [:])
+            }
+    }
+
     /// Completes calls whose argument stands in another chunk.
     private mutating func resolve() {
         leave()
@@ -61,13 +76,16 @@ struct ThreadCalls: StreamSink, ~Copyable {
         unresolved = []
         for var one in calls {
             one.call.argument = carried[CallKey(thread: one.thread, row: one.call.row, enter: one.call.enter)] ?? noArgument
-            keep(one)
+            guard !isTooMany, isChosen(one.call) else { continue }
+            found.append(one)
+            limit()
         }
     }
 
     private mutating func leave() {
         for (key, object) in open { carried[key] = object }
         open = []
+        pairs?.endPart(&found)
     }
 
     @inline(never) private mutating func note(_ call: OpenCall, isOver: Bool) {
@@ -76,7 +94,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
 
     private mutating func keep(_ call: ThreadCall) {
         guard !isTooMany, isChosen(call.call) else { return }
-        found.append(call)
+        if pairs == nil { found.append(call) } else { pairs!.add(call, to: &found) }
         limit()
     }
 
@@ -136,6 +154,10 @@ struct ThreadCalls: StreamSink, ~Copyable {
         calls &+= other.calls
         isTooMany = isTooMany || other.isTooMany
         found += other.found
+        if let theirs = other.pairs {
+            found += theirs.held
+            pairs?.add(theirs)
+        }
         unresolved += other.unresolved
         carried.merge(other.carried) { first, _ in first }
         for (key, object) in other.open { carried[key] = object }

@@ -396,13 +396,17 @@ package struct WaitSearch: Sendable {
             return function.act != nil && (function.act != .runs || waits[index].kind == .lock)
         }
         guard !wanted.isEmpty else { return }
-        let objects = Set(wanted.map { waits[$0].act.argument }), functions = functions
+        let functions = functions
+        let awaited = Dictionary(grouping: wanted) { waits[$0].act.argument }.mapValues {
+            $0.map { waits[$0].begin..<max(waits[$0].begin, waits[$0].end) }
+        }
+        let pairs = LockPairs(awaited, functions)
         // A lock may have been taken before the window.
         let whole = trace.narrowed(to: .whole)
-        let acts = ThreadCalls.all(in: whole, table, isAct, workers: workers, progress: progress) { call in
-            functions[Int(call.row)]?.act == .suspends || call.argument != noArgument && objects.contains(call.argument)
+        let found = ThreadCalls.onLocks(in: whole, table, isAct, pairs, workers: workers, progress: progress) { call in
+            functions[Int(call.row)]?.act == .suspends || call.argument != noArgument && pairs.has(call.argument)
         }
-        guard let acts else {
+        guard let (acts, takings) = found else {
             notes.append("the locks that threads waited for were taken too often to find who held them")
             return
         }
@@ -415,11 +419,12 @@ package struct WaitSearch: Sendable {
         let waiting = Set(
             wanted.filter { [.waitsOrSignals, .runs].contains(function(waits[$0].act.row)?.act) }.compactMap { key(waits[$0]) })
         let others = acts.lazy.filter {
-            objects.contains($0.call.argument)
+            pairs.has($0.call.argument)
                 && !waiting.contains(CallKey(thread: $0.thread, row: $0.call.row, enter: $0.call.enter))
         }
-        let histories = Dictionary(grouping: others) { $0.call.argument }
-            .mapValues { LockHistory($0, functions, suspended: suspended) }
+        let histories = Dictionary(grouping: others) { $0.call.argument }.reduce(into: [UInt64: LockHistory]()) {
+            $0[$1.key] = LockHistory($1.value, functions, suspended: suspended, takings: takings[$1.key] ?? [])
+        }
         let indexOfThread = indexOfThread
         for index in wanted {
             guard let history = histories[waits[index].act.argument] else { continue }
