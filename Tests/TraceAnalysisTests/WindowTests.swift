@@ -201,6 +201,25 @@ import TraceTesting
         #expect(lanes[0].slices.map { [$0.start, $0.length] } == [[0, 450], [0, 150], [0, 50], [350, 100]])
     }
 
+    @Test func slicesAreSharedByWhatIsToBeDrawn() {
+        let shares = SliceShares.all(of: 60_000, among: [6_000_000] + [UInt64](repeating: 10, count: 63))
+        #expect(shares[0] > 55_000 && shares.dropFirst().allSatisfy { $0 >= 20 && $0 < 100 })
+        let crowded = SliceShares.all(of: 60_000, among: [6_000_000] + [UInt64](repeating: 100_000, count: 63))
+        #expect(crowded[0] > 14_000 && crowded.dropFirst().allSatisfy { $0 >= 500 } && crowded.reduce(0, +) <= 60_000)
+        #expect(SliceShares.all(of: 100, among: [.max, 1]).allSatisfy { $0 > 0 } && SliceShares.all(of: 100, among: []).isEmpty)
+    }
+
+    @Test func progressOfPartsDoesNotGoBack() {
+        let progress = ReadingProgress(), asked: ReadingProgress? = progress
+        var shares: [Double] = []
+        asked.part(0, 0.5) {
+            _ = asked.each([1, 3] as [UInt64], weight: { $0 }) { _ in asked.part(0, 0.5) { shares.append(progress.share) } }
+            shares.append(progress.share)
+        }
+        asked.part(0.5, 1) { shares.append(progress.share) }
+        #expect(shares == [0, 0.125, 0.5, 0.5] && progress.share == 1)
+    }
+
     @Test func momentsThatOverlapOrTouchAreOne() {
         let window = TimeWindow([30..<40, 10..<20, 20..<25, 35..<50, 60..<60])
         #expect(window.moments == [10..<25, 30..<50])

@@ -27,11 +27,12 @@ extension ViewPage {
         let ends = "\"from\":\(time.lowerBound),\"to\":\(time.upperBound)"
         switch question {
         case .calls:
+            let shares = SliceShares.all(of: Self.mostSlices, among: narrowed.map(\.trace.wordCount))
             var parts: [String] = []
-            for part in narrowed {
+            for (part, share) in zip(narrowed, shares) {
                 let timelines = CallTimeline.all(
                     part.trace, from: part.ticks.lowerBound, until: min(part.ticks.upperBound, part.whole.end), mostThreads: .max,
-                    mostSlices: Self.mostSlices / narrowed.count, of: part.threads)
+                    mostSlices: share, of: part.threads)
                 let states = states(of: part.index, in: part.ticks, lanes: part.lanes, share: narrowed.count)
                 let lanes = Dictionary(part.lanes.map { (self.lanes[$0].timeline.thread, $0) }) { first, _ in first }
                 for timeline in timelines {

@@ -19,19 +19,21 @@ struct PageTrace: Sendable {
     private let files: LoadedFiles
 
     /// - Parameter run: all traces that the page may show
-    init(_ trace: TraceFile, in run: [TraceFile], _ symbolizer: Symbolizer) {
+    init(_ trace: TraceFile, in run: [TraceFile], _ symbolizer: Symbolizer, progress: ReadingProgress?) {
         self.trace = trace
         files = LoadedFiles(trace)
         let whole = trace.ofAllThreads
-        startup = try? StartupTimeline(
-            whole, symbolizer: symbolizer, options: .init(processes: whole.startedProcesses(in: run.map(\.ofAllThreads))))
+        let others = whole.startedProcesses(in: run.map(\.ofAllThreads))
+        startup = try? progress.part(0, 0.5) {
+            try StartupTimeline(whole, symbolizer: symbolizer, options: .init(processes: others), progress: progress)
+        }
         // Time begins at exec. In a damaged file perhaps at its end.
         origin = min(startup.map { $0.origin.raw } ?? trace.firstTicks.raw, .max - 1)
         end = max(TraceEnd(trace).ticks.raw, origin + 1)
         let before = trace.timeScale.nanoseconds(from: Ticks(origin), to: trace.firstTicks).count, first = trace.header.first.monotonic_ns
         begun = first - min(before, first)
         names = FunctionNames(trace.metadata)
-        waits = trace.noSwitches == nil ? WaitSearch(whole) : nil
+        waits = trace.noSwitches == nil ? progress.part(0.5, 1) { WaitSearch(whole, progress: progress) } : nil
     }
 
     /// Finds who woke the threads of a run, which needs the traces of all its processes.

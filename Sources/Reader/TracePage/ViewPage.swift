@@ -64,7 +64,7 @@ package struct ViewPage: Sendable {
     package init(_ files: [TraceFile], title commandLine: String? = nil, window: RunWindow? = nil, progress: ReadingProgress? = nil) {
         let isRun = files.count > 1, first = files[0]
         title = ViewPage.shortened(commandLine ?? (first.commandLine.isEmpty ? first.program : first.commandLine))
-        let tree = CallTree.reading(files, progress: progress)
+        let tree = progress.part(0, 0.2) { CallTree.reading(files, progress: progress) }
         self.tree = tree
         threadCount = files.reduce(0) { $0 + $1.threads.count }
         // The traces with the most in them, until there are threads enough; in the order of time.
@@ -74,7 +74,11 @@ package struct ViewPage: Sendable {
             threadsLeft -= files[index].threads.count
         }
         let symbolizer = Symbolizer()
-        var traces = chosen.sorted().map { PageTrace(files[$0], in: files, symbolizer) }
+        var traces = progress.part(0.2, 0.6) {
+            progress.each(chosen.sorted(), weight: { files[$0].usedByteCount }) {
+                PageTrace(files[$0], in: files, symbolizer, progress: progress)
+            }
+        }
         let begun = min(traces.map(\.begun).min() ?? 0, files.map { $0.header.first.monotonic_ns }.min() ?? .max)
         for index in traces.indices { traces[index].start = traces[index].begun - begun }
         PageTrace.connect(&traces)
@@ -101,7 +105,9 @@ package struct ViewPage: Sendable {
         let to = zip(traces, hulls).map { trace, hull in trace.moment(hull.upperBound) }.max() ?? 1
         let low = min(from, UInt64.max - 1)
         shown = isWhole ? nil : low..<max(to, low + 1)
-        let run = RunSummary(files, path: first.path, window: window, states: .ofFunctions(.wall))
+        let run = progress.part(0.6, 0.7) {
+            RunSummary(files, path: first.path, window: window, states: .ofFunctions(.wall), progress: progress)
+        }
         rows = run.summary.functions + run.summary.ownCodes
         let phrases = Losses(files)
         facts = [
@@ -115,23 +121,26 @@ package struct ViewPage: Sendable {
         losses =
             phrases.lost + phrases.unrecorded + (isRun ? ends : phrases.state)
             + files.flatMap { file in file.warnings.map { isRun ? "\(file.path): \($0)" : $0 } }
-        let slices = Self.mostSlices / traces.count
-        lanes = traces.indices.flatMap { index -> [Lane] in
-            let trace = traces[index]
-            let timelines = CallTimeline.all(
-                trace.trace, from: hulls[index].lowerBound, until: hulls[index].upperBound, mostThreads: Self.mostThreads,
-                mostSlices: slices)
-            let states = ViewPage.states(
-                of: trace, in: hulls[index], Set(timelines.map { $0.thread }), share: traces.count, begun: begun)
-            var lanes = timelines.map { timeline in
-                Lane(
-                    trace: index, name: trace.trace.threadName(timeline.thread),
-                    process: isRun ? "\(trace.trace.processName) \(trace.trace.header.pid)" : "", timeline: timeline,
-                    states: states[timeline.thread])
+        let shares = SliceShares.all(of: Self.mostSlices, among: traces.map(\.trace.wordCount))
+        let lanesOfTraces = progress.part(0.7, 1) {
+            progress.each(Array(traces.indices), weight: { traces[$0].trace.usedByteCount }) { index -> [Lane] in
+                let trace = traces[index]
+                let timelines = CallTimeline.all(
+                    trace.trace, from: hulls[index].lowerBound, until: hulls[index].upperBound, mostThreads: Self.mostThreads,
+                    mostSlices: shares[index], progress: progress)
+                let states = ViewPage.states(
+                    of: trace, in: hulls[index], Set(timelines.map { $0.thread }), share: traces.count, begun: begun)
+                var lanes = timelines.map { timeline in
+                    Lane(
+                        trace: index, name: trace.trace.threadName(timeline.thread),
+                        process: isRun ? "\(trace.trace.processName) \(trace.trace.header.pid)" : "", timeline: timeline,
+                        states: states[timeline.thread])
+                }
+                if isRun, !lanes.isEmpty, let startup = trace.startup { lanes[0].stages = ViewPage.stages(startup, after: trace.start) }
+                return lanes
             }
-            if isRun, !lanes.isEmpty, let startup = trace.startup { lanes[0].stages = ViewPage.stages(startup, after: trace.start) }
-            return lanes
         }
+        lanes = lanesOfTraces.flatMap { $0 }
         startup = isRun ? .null : traces[0].startup.map { ViewPage.startup($0) } ?? .null
         notes = phrases.filtered
         if let window { notes.append("\(window.text): other times are not shown") }

@@ -49,21 +49,72 @@ extension StreamSink where Self: ~Copyable {
     }
 }
 
-/// Progress of a reading, for a progress bar.
+/// Progress of a command's work, for a progress bar: it may read its traces several times, each in a part of the work.
 package final class ReadingProgress: Sendable {
-    private let done = Atomic<Int>(0)
-    private let all = Atomic<Int>(0)
+    private struct State {
+        /// The part that is being done, of the whole: 0 ... 1.
+        var part = 0.0...1.0
+        /// Units of it that are done, and all.
+        var done = 0, all = 0
+        /// A part may turn out to need another reading: progress does not go back.
+        var reached = 0.0
+
+        mutating func share() -> Double {
+            let inPart = all == 0 ? 0 : min(Double(done) / Double(all), 1)
+            reached = max(reached, part.lowerBound + (part.upperBound - part.lowerBound) * inPart)
+            return reached
+        }
+    }
+    private let state = Mutex(State())
 
     package init() {}
 
     /// 0 ... 1.
-    package var share: Double {
-        let all = all.load(ordering: .relaxed)
-        return all == 0 ? 0 : min(Double(done.load(ordering: .relaxed)) / Double(all), 1)
+    package var share: Double { state.withLock { $0.share() } }
+
+    func begin(_ count: Int) {
+        state.withLock {
+            _ = $0.share()
+            ($0.done, $0.all) = (0, count)
+        }
+    }
+    func advance() { state.withLock { $0.done += 1 } }
+
+    fileprivate func enter(_ part: ClosedRange<Double>) -> ClosedRange<Double> {
+        state.withLock {
+            let whole = $0.part, length = whole.upperBound - whole.lowerBound
+            $0.part = whole.lowerBound + length * part.lowerBound...whole.lowerBound + length * part.upperBound
+            ($0.done, $0.all) = (0, 0)
+            return whole
+        }
+    }
+    fileprivate func leave(to whole: ClosedRange<Double>) {
+        state.withLock {
+            ($0.done, $0.all) = (1, 1)
+            _ = $0.share()
+            ($0.part, $0.done, $0.all) = (whole, 0, 0)
+        }
+    }
+}
+
+extension ReadingProgress? {
+    /// Does a part of the work: from this share of what is being done to that one.
+    package func part<R>(_ from: Double, _ to: Double, _ body: () throws -> R) rethrows -> R {
+        guard let progress = self else { return try body() }
+        let whole = progress.enter(from...max(from, to))
+        defer { progress.leave(to: whole) }
+        return try body()
     }
 
-    func begin(_ count: Int) { all.store(count, ordering: .relaxed) }
-    func advance() { done.wrappingAdd(1, ordering: .relaxed) }
+    /// Does the same for each element, each of which is as much of the work as its weight says.
+    package func each<Element, R>(_ elements: [Element], weight: (Element) -> UInt64, _ body: (Element) throws -> R) rethrows -> [R] {
+        let weights = elements.map { Double(max(weight($0), 1)) }, all = weights.reduce(0, +)
+        var before = 0.0
+        return try zip(elements, weights).map { element, weight in
+            defer { before += weight }
+            return try part(before / all, min((before + weight) / all, 1)) { try body(element) }
+        }
+    }
 }
 
 /// Used by one thread at a time: by its own while it reads, then by the thread that merges.
@@ -211,6 +262,9 @@ extension TraceFile {
         /// Ticks between which it lies: from its own opening (0 for the first unit) to that of the thread's next unit (.max for the last).
         var begin: UInt64
         var end: UInt64
+
+        /// Words of its events, whether they record a call or not.
+        var wordCount: UInt64 { chunks.reduce(0) { $0 &+ UInt64(max($1.endOffset - $1.bodyOffset, 0)) / 8 } }
     }
 
     /// A chunk that stores all its open frames and follows its predecessor can be read alone; one with a gap before it,
@@ -238,9 +292,8 @@ extension TraceFile {
     }
 
     /// Words of event chunks that the window touches, whether they record a call or not.
-    var wordCount: UInt64 {
-        units().lazy.filter { window.touches($0.begin, $0.end) }
-            .reduce(0) { $0 &+ $1.chunks.reduce(0) { $0 &+ UInt64($1.endOffset - $1.bodyOffset) / 8 } }
+    package var wordCount: UInt64 {
+        units().lazy.filter { window.touches($0.begin, $0.end) }.reduce(0) { $0 &+ $1.wordCount }
     }
 
     package static var cpuCount: Int { min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16) }

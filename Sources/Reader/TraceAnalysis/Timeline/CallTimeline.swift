@@ -2,16 +2,18 @@
 // short ones how much of each little stretch of time they fill. What is long is found while reading: whenever there are too
 // many, the limit doubles and those below it become short.
 import CTraceLayout
+import Dispatch
+import Synchronization
 import TraceFormat
 
-package struct CallTimeline {
-    package struct Slice {
+package struct CallTimeline: Sendable {
+    package struct Slice: Sendable {
         package var start: UInt64, length: UInt64
         package var slot: UInt32
         package var depth: UInt32
     }
     /// A stretch at one depth, and the share of it, 0 … 1, that short calls fill.
-    package struct Density {
+    package struct Density: Sendable {
         package var start: UInt64, length: UInt64
         package var depth: UInt32
         package var share: Double
@@ -47,23 +49,30 @@ package struct CallTimeline {
     ///   - mostSlices: slices to keep, over all threads
     ///   - wanted: threads to choose from; nil: all
     package static func all(
-        _ trace: TraceFile, from origin: UInt64, until end: UInt64, mostThreads: Int, mostSlices: Int, of wanted: Set<UInt32>? = nil
+        _ trace: TraceFile, from origin: UInt64, until end: UInt64, mostThreads: Int, mostSlices: Int, of wanted: Set<UInt32>? = nil,
+        progress: ReadingProgress? = nil
     ) -> [CallTimeline] {
         let all = trace.chunksOfThread.filter { chunks in chunks.first.map { wanted?.contains($0.thread) ?? true } ?? false }
         let largest = all.sorted { ($0.count, $1[0].thread) > ($1.count, $0[0].thread) }.prefix(mostThreads)
         let chosen = Set(largest.map { $0[0].thread }), spans = ThreadSpans(trace)
         let units = Dictionary(grouping: trace.units().filter { chosen.contains($0.chunks.first?.thread ?? 0) }) { $0.chunks.first!.thread }
-        return chosen.sorted().map { thread in
-            CallTimeline(
-                trace, thread, (units[thread] ?? []).sorted { $0.begin < $1.begin }, spans, from: origin, until: end,
-                most: max(mostSlices / max(chosen.count, 1), 1000))
+        let threads = chosen.sorted(), ordered = threads.map { (units[$0] ?? []).sorted { $0.begin < $1.begin } }
+        let words = ordered.map { units in units.reduce(UInt64(0)) { trace.window.touches($1.begin, $1.end) ? $0 &+ $1.wordCount : $0 } }
+        let shares = SliceShares.all(of: mostSlices, among: words)
+        let found = Mutex([CallTimeline?](repeating: nil, count: threads.count))
+        progress?.begin(ordered.reduce(0) { $0 + $1.count })
+        DispatchQueue.concurrentPerform(iterations: threads.count) { index in
+            let timeline = CallTimeline(
+                trace, threads[index], ordered[index], spans, from: origin, until: end, most: shares[index], progress: progress)
+            found.withLock { $0[index] = timeline }
         }
+        return found.withLock { $0.compactMap { $0 } }
     }
 
     /// - Parameter most: slices to keep
     private init(
         _ trace: TraceFile, _ thread: UInt32, _ units: [TraceFile.Unit], _ spans: ThreadSpans, from origin: UInt64, until end: UInt64,
-        most: Int
+        most: Int, progress: ReadingProgress?
     ) {
         self.thread = thread
         self.origin = origin
@@ -74,6 +83,7 @@ package struct CallTimeline {
         var stack = CallStack(sink, rowCount: 0, window: trace.window)
         var latest: UInt64 = 0, isRead = false
         for unit in units {
+            defer { progress?.advance() }
             // A unit stores the frames that are open when it begins, so units outside the window need not be read.
             guard trace.window.touches(unit.begin, unit.end) else { continue }
             stack.seek(unit.begin)

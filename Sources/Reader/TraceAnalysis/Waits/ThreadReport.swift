@@ -32,7 +32,7 @@ package struct ThreadReport {
         workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
     ) {
         self.window = window
-        processes = traces.map { trace in
+        processes = progress.each(traces, weight: \.usedByteCount) { trace in
             let search = WaitSearch(trace, workers: workers, progress: progress)
             let threads = search.threads.indices.filter { search.isChosen(thread: $0, choice) }
             return Process(

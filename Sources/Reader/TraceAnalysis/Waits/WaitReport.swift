@@ -43,7 +43,9 @@ package struct WaitReport {
         _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
-        var processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }
+        var processes = progress.part(0, 0.9) {
+            progress.each(traces, weight: \.usedByteCount) { WaitSearch($0, workers: workers, progress: progress) }
+        }
         WaitSearch.findWakers(&processes, workers: workers)
         WaitSearch.findIdle(&processes)
         let symbolizer = Symbolizer()

@@ -84,11 +84,15 @@ package struct WaitSearch: Sendable {
         if let lost = trace.metadata.kernel?.lost, lost > 0 {
             notes.append("\(counted(lost, "kernel record")) lost: some states are unknown")
         }
-        if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
-        findDescriptors(workers: workers, progress: progress)
-        findHolders(workers, progress)
-        findLoaderLock(workers, progress)
-        findSitesOfHolders(workers, progress)
+        progress.part(0, 0.5) {
+            if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
+        }
+        progress.part(0.5, 0.65) { findDescriptors(workers: workers, progress: progress) }
+        progress.part(0.65, 0.85) {
+            findHolders(workers, progress)
+            findLoaderLock(workers, progress)
+        }
+        progress.part(0.85, 1) { findSitesOfHolders(workers, progress) }
         findEnds()
     }
 
