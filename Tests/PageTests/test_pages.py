@@ -50,7 +50,7 @@ class Lint(unittest.TestCase):
         self.assertEqual((status, len(said.splitlines()) - 1), (1, 5), said)
 
     def test_elements_that_a_script_asks_for_are_in_its_page(self):
-        for page, scripts in (("view.html", files("view.mjs")), ("history.html", files("history.js"))):
+        for page, scripts in (("view.html", files("view.mjs")), ("history.html", files("history.js")), ("unfinished.html", files("unfinished.js"))):
             there = set(re.findall(r'id="([\w-]+)"', text([os.path.join(RESOURCES, page)])))
             wanted = set(re.findall(r"""(?:\$|getElementById)\(["']([\w-]+)["']\)""", text(scripts)))
             self.assertTrue(wanted, page)

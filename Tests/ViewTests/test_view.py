@@ -345,6 +345,8 @@ class Served:
         cls.record()
         cls.server = subprocess.Popen([TOOL, "view", "--serve", cls.trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         cls.page = cls.address = cls.server.stdout.readline().strip()
+        while json.loads(urllib.request.urlopen(cls.address + "progress?known=1").read()) < 1:
+            pass  # it answers when there is something new
 
     @classmethod
     def tearDownClass(cls):

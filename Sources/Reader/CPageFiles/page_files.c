@@ -13,6 +13,21 @@ static const unsigned char view_css[] = {
 };
 PAGE_FILE(view_css);
 
+static const unsigned char unfinished_html[] = {
+#embed "../TracePage/Resources/unfinished.html"
+};
+PAGE_FILE(unfinished_html);
+
+static const unsigned char unfinished_css[] = {
+#embed "../TracePage/Resources/unfinished.css"
+};
+PAGE_FILE(unfinished_css);
+
+static const unsigned char unfinished_js[] = {
+#embed "../TracePage/Resources/unfinished.js"
+};
+PAGE_FILE(unfinished_js);
+
 static const unsigned char history_html[] = {
 #embed "../TracePage/Resources/history.html"
 };

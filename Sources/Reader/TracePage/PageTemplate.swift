@@ -9,6 +9,7 @@ package struct PageTemplate {
             page_merge_mjs, page_states_mjs, page_selection_mjs, page_threads_mjs, page_canvas_mjs, page_flame_mjs, page_samples_mjs,
             page_view_mjs,
         ])
+    static let unfinished = PageTemplate(page_unfinished_html, style: page_unfinished_css, script: [page_unfinished_js])
     package static let history = PageTemplate(page_history_html, style: page_history_css, script: [page_history_js])
 
     private enum Part {

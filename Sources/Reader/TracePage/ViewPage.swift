@@ -230,6 +230,8 @@ package struct ViewPage: Sendable {
     }
 
     package var html: String { Self.document(data) }
+    /// What is served until there is the page: it says how far the trace has been read.
+    package static var unfinished: String { PageTemplate.unfinished.filled([:]) }
 
     package static func document(_ data: PageData) -> String { PageTemplate.view.filled(["data": data.text]) }
 

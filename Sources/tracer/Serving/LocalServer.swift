@@ -89,8 +89,8 @@ final class LocalServer: Sendable {
                 if errno == EMFILE || errno == ENFILE { usleep(100_000) } // until a connection has ended
                 continue
             }
-            // Browsers open connections that they use later or never.
-            DispatchQueue.global().async {
+            // Browsers open connections that they use later or never. A queue of its own has a thread also while all CPUs read the trace.
+            DispatchQueue(label: "connection").async {
                 self.answer(connection, body)
                 close(connection)
             }

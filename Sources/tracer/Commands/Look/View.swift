@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Foundation
 import Presentation
 import LaunchLab
@@ -47,11 +48,11 @@ struct View: ParsableCommand {
         let server = serve ? try LocalServer(port: 0) : nil
         let run = try trace.open(), all = try trace.choice.open(run)
         let (narrowed, window) = try window.narrowRun(all, least: shortest.least)
-        let files = try threads.narrow(narrowed)
-        let page = withProgress(basename(run.path)) { progress in
-            ViewPage(files, title: all.count > 1 ? all[0].commandLine : nil, window: window, progress: progress)
+        let files = try threads.narrow(narrowed), title = all.count > 1 ? all[0].commandLine : nil
+        if let server {
+            try serve(files, from: server) { ViewPage(files, title: title, window: window, progress: $0) }
         }
-        if let server { return try show(page, of: files, from: server) }
+        let page = withProgress(basename(run.path)) { ViewPage(files, title: title, window: window, progress: $0) }
         // Several processes go by the run's name.
         let name =
             all.count == 1 || run.path == "."
@@ -63,18 +64,20 @@ struct View: ParsableCommand {
         try finish(files)
     }
 
-    /// Never returns but by an error: ends by a signal.
-    private func show(_ page: ViewPage, of files: [TraceFile], from server: LocalServer) throws {
-        var page = page
-        page.isServed = true
+    /// Serves the page while it is being made, too: it then says how far that has come. Never returns but by an error: ends by a signal.
+    private func serve(_ files: [TraceFile], from server: LocalServer, making make: (ReadingProgress) -> ViewPage) throws -> Never {
         let path = LocalServer.secretPath(), address = "http://127.0.0.1:\(server.port)\(path)"
-        let served = PageServer(page, at: path)
+        let progress = ReadingProgress(), served = PageServer(at: path, progress)
         for file in files { for warning in file.warnings { complain("\(file.path): \(warning)") } }
         onEndingSignals([SIGINT, SIGTERM]) { _ in _exit(0) }
+        DispatchQueue(label: "server").async { server.serve { served.answer($0) } }
         try Output.write(address + "\n")
         complain("serving until Ctrl-C")
         openInBrowser(address)
-        server.serve { served.answer($0) }
+        var page = make(progress)
+        page.isServed = true
+        served.finish(page)
+        while true { pause() }
     }
 
     /// Opens the page where there is a desktop; says nothing where there is none.
