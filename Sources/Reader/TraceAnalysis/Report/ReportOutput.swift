@@ -4,11 +4,13 @@ import Presentation
 package struct ReportOutput: Record {
     private let run: RunSummary
     private let locations: FunctionLocations?
+    private let advice: ExclusionAdvice?
 
     /// - Parameter run: of at least one process
-    package init(_ run: RunSummary, _ locations: FunctionLocations?) {
+    package init(_ run: RunSummary, _ locations: FunctionLocations?, _ advice: ExclusionAdvice? = nil) {
         self.run = run
         self.locations = locations
+        self.advice = advice
     }
 
     /// The program that was started.
@@ -42,6 +44,9 @@ package struct ReportOutput: Record {
             }
         }
         Member("calls", \.run.summary.calls)
+        Member(
+            "exclusion", "a few functions that make most of the calls and take little of the time; null: none, or not all is reported",
+            \.advice)
         Member("processes", "parents before their children", \.run.processes)
         Member("unrecorded", "programs that have no trace, as far as they are known", \.run.unrecorded)
     }

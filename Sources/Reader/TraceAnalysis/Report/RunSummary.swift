@@ -20,6 +20,8 @@ package struct RunSummary: Sendable {
     private var window: RunWindow?
     /// What the times of rows are.
     package let time: CallTime
+    /// False: rows are of some threads, or of a part of the time.
+    private var isOfAll = true
 
     /// - Parameters:
     ///   - asRun: as if there were several traces, even if there is one
@@ -54,6 +56,7 @@ package struct RunSummary: Sendable {
             progress: progress
         ) { traces[$0] }
         self.window = window
+        isOfAll = window == nil && traces.allSatisfy { $0.window.isWhole && $0.chosen == nil }
     }
 
     private init(
@@ -89,6 +92,12 @@ package struct RunSummary: Sendable {
         summary = Summary(
             parts.map { $0.summary }, duration: Nanoseconds(ended > begun ? ended - begun : 0),
             functions: readers[0].sums.functions(of: states.time))
+    }
+
+    /// Returns functions to leave out of another recording; nil: none, or the times are not all of the run's.
+    func exclusionAdvice(keeping isNeeded: (String) -> Bool) -> ExclusionAdvice? {
+        guard isOfAll, time == .wall else { return nil }
+        return ExclusionAdvice(summary, isRing: processes.contains { $0.images.contains { $0.isRing } }, keeping: isNeeded)
     }
 }
 

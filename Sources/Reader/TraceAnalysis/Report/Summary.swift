@@ -126,6 +126,10 @@ package struct Summary: Sendable {
     package private(set) var unwound: UInt64 = 0
     package private(set) var migrations: UInt64 = 0
     package private(set) var unknownWords: UInt64 = 0
+    /// About what recording all calls took; nil: the agent could not measure it.
+    package private(set) var recording: Nanoseconds?
+    /// Bytes that a call without calls inside takes in the file, at least.
+    private(set) var leafBytes: UInt64 = 8
     /// Chunks of a ring still being recorded that were overwritten before or while they were read.
     package private(set) var overwritten: UInt64 = 0
 
@@ -206,6 +210,9 @@ package struct Summary: Sendable {
     init(_ parts: [Summary], duration: Nanoseconds, functions: [FunctionSummary]) {
         self.duration = duration
         self.functions = functions
+        let costs = parts.compactMap(\.recording)
+        recording = costs.count == parts.count ? Nanoseconds(costs.reduce(0) { $0 &+ $1.count }) : nil
+        leafBytes = parts.map(\.leafBytes).min() ?? leafBytes
         var own: [String: FunctionSummary] = [:]
         let counts: [WritableKeyPath<Summary, UInt64>] = [
             \.calls, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans, \.tooDeep,
@@ -279,6 +286,9 @@ package struct Summary: Sendable {
         overwritten = all.overwritten
         events = completes &+ enters &+ exits
         dropped = trace.lostCalls
+        let cost = CallCost(trace).whole
+        recording = cost > 0 ? Nanoseconds(UInt64(exactly: (Double(calls) * cost).rounded()) ?? .max) : nil
+        if trace.hasCallSites { leafBytes = 16 }
         var ownTicks: UInt64 = 0
         for chunks in trace.chunksOfThread {
             guard let last = chunks.last else { continue }

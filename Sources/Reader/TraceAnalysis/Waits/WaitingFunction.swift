@@ -242,3 +242,8 @@ enum LibraryPart: Equatable, Sendable {
         }
     }
 }
+
+extension RunSummary {
+    /// Functions to leave out of another recording, without those that `waits` needs; nil: none, or the times are not all of the run's.
+    package var exclusionAdvice: ExclusionAdvice? { exclusionAdvice { WaitingFunction($0) != nil } }
+}

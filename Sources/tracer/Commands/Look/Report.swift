@@ -148,7 +148,7 @@ struct Report: ParsableCommand {
             }
         }
         guard !whole.processes.isEmpty else { throw CommandFailure(whole.warnings.first ?? "no trace in \(run.path)") }
-        let only = whole.only.map { [$0] }
+        let only = whole.only.map { [$0] }, advice = by == .function && filter == nil ? whole.exclusionAdvice : nil
         if needsTree {
             let files = try files ?? only ?? trace.choice.open(run), tree = reading(files, states: time.reading(isAsked: json || csv))
             if correct { try Tree.checkCost(of: tree, files) }
@@ -167,7 +167,7 @@ struct Report: ParsableCommand {
         // For several traces this takes long, so only where lines are asked for.
         let locations = lines || only != nil ? FunctionLocations(try only ?? trace.choice.open(run), lines: lines) : nil
         let isOfProcesses = by == .process && !correct, rows = isOfProcesses ? "processes" : "functions"
-        try display.output().show(ReportOutput(whole, locations), json: json, csv: csv ? rows : nil) { output in
+        try display.output().show(ReportOutput(whole, locations, advice), json: json, csv: csv ? rows : nil) { output in
             let (width, style) = (output.width, output.style)
             try output.write(
                 isOfProcesses
@@ -175,6 +175,7 @@ struct Report: ParsableCommand {
                     : whole.table(
                         by: sort, grouping: by, isCorrected: correct, top: top, width: width, names: names.style, locations: locations,
                         style: style))
+            if let advice { try output.line(style.dim(advice.text)) }
         }
         if !json, !csv, let hint = whole.interpreterHint { complain(hint) }
         try finish(whole)

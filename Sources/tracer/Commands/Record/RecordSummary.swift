@@ -20,8 +20,10 @@ struct RecordSummary {
             return
         }
         let path = result.path ?? main.path
-        let whole = RunSummary(TraceRun(path: path, files: result.files.map { $0.path }), names: false)
         let bytes = result.files.reduce(0) { $0 &+ $1.bytes }
+        // Names take time, and few calls need no advice.
+        let whole = RunSummary(
+            TraceRun(path: path, files: result.files.map { $0.path }), names: bytes >= ExclusionAdvice.leastBytes)
         var first = "\(path): " + RecordSummary.counts(whole, bytes, main.path)
         if whole.processes.count > 1 { first += ", \(counted(whole.processes.count, "process", "processes"))" }
         if result.path == nil, result.files.count > 1 {
@@ -36,7 +38,7 @@ struct RecordSummary {
         if result.statesAreCut { notes.append("some kernel events could not be written: is the disk full?") }
         lines =
             [first] + [whole.unrecorded.text].compactMap { $0 } + RecordSummary.losses(whole, main.path).map { "lost: \($0)" }
-            + notes.map { "note: \($0)" } + [
+            + notes.map { "note: \($0)" } + (whole.exclusionAdvice.map { ["less to record: \($0.text)"] } ?? []) + [
                 "next: tracer \(Self.called(whole, main.path) == nil ? "report" : "coverage") \(shellWord(path))"
             ]
     }
