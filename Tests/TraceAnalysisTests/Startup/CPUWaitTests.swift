@@ -117,12 +117,13 @@ private func text(_ waits: CPUWaits) -> [String] {
 
     /// The agent notes how long it has worked, in ticks, and these go on while it has no CPU.
     @Test func theAgentsWorkIsNotTakenOutTwice() throws {
-        func sum(own: UInt64) throws -> [UInt64] {
+        func sum(own: UInt64, opening: (at: UInt64, own: UInt64)? = nil) throws -> [UInt64] {
             var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
             builder.module(0, "/usr/bin/app", bias: 0x1000_0000)
             builder.phase(TRACE_PHASE_EXEC, trace_usage(), monotonic: begin - 1_000_000)
             builder.phase(TRACE_PHASE_AGENT, usage(0))
-            builder.phase(TRACE_PHASE_MAIN, usage(1_000_000, own: own))
+            builder.phase(TRACE_PHASE_MAIN, usage(1_000_000, own: opening?.own ?? own))
+            if let opening { builder.opened(3, at: begin + opening.at, "/file", own: opening.own) }
             builder.ready(TRACE_READY_MARK, at: begin + 1_500_000)
             builder.function(1, "work", module: 0)
             builder.steps(builder.thread(), [.call(1, 1_100_000, 1_400_000)])
@@ -133,6 +134,8 @@ private func text(_ waits: CPUWaits) -> [String] {
                 trace, symbolizer: Symbolizer(), options: .init(cpuWaits: found(trace, waited: nil).ofThread))
             return [timeline.stages.reduce(0) { $0 + $1.duration.count }, timeline.tracerTime.count]
         }
+        // The same of work on a descriptor's record, which is after the record's moment.
+        #expect(try sum(own: 0, opening: (50_000, 900_000)) == [1_600_000, 200_000])
         // 0.7 of the 2.5 ms without a CPU: within the agent's work, or longer than it.
         #expect(try sum(own: 900_000) == [1_600_000, 200_000])
         #expect(try sum(own: 150_000) == [1_650_000, 150_000])

@@ -17,8 +17,9 @@ struct StartupClock {
         self.origin = origin
         self.cpuWaits = cpuWaits
         let records = trace.metadata.start
-        var notes: [(ticks: Ticks, own: UInt64, thread: UInt32)] = records.openings.map { ($0.ticks, $0.ownTicks, $0.thread) }
-        func add(_ usage: Usage, _ thread: UInt32) { notes.append((usage.ticks, usage.ownTicks, thread)) }
+        // The work on a descriptor's record is after the moment of the record, any other before that of the note.
+        var notes = records.openings.map { (ticks: $0.ticks, own: $0.ownTicks, thread: $0.thread, isBefore: true) }
+        func add(_ usage: Usage, _ thread: UInt32) { notes.append((usage.ticks, usage.ownTicks, thread, false)) }
         for phase in records.phases where phase.monotonic == nil { add(phase.usage, phase.thread) }
         for load in records.loads {
             add(load.mapped, load.thread)
@@ -29,15 +30,16 @@ struct StartupClock {
             if let end = initializer.end { add(end.usage, initializer.thread) }
         }
         var total: UInt64 = 0, net: UInt64 = 0, last: UInt64 = 0
-        own = notes.sorted { ($0.ticks.raw, $0.own) < ($1.ticks.raw, $1.own) }.map { ticks, noted, thread in
-            let work = noted > total ? noted - total : 0 // another thread may have noted an older one later
-            total = max(total, noted)
+        own = notes.sorted { ($0.ticks.raw, $0.own) < ($1.ticks.raw, $1.own) }.map { note in
+            let work = note.own > total ? note.own - total : 0 // another thread may have noted an older one later
+            let end = note.isBefore ? note.ticks.raw &+ work : note.ticks.raw
+            total = max(total, note.own)
             net += work
-            if work > 0, let waits = cpuWaits[thread], last < ticks.raw {
-                net -= Self.inside(work, waits.intersection(last..<ticks.raw).moments.map { $0.upperBound - $0.lowerBound })
+            if work > 0, let waits = cpuWaits[note.thread], last < end {
+                net -= Self.inside(work, waits.intersection(last..<end).moments.map { $0.upperBound - $0.lowerBound })
             }
-            last = ticks.raw
-            return (ticks.raw, net)
+            last = end
+            return (note.ticks.raw, net)
         }
     }
 
