@@ -80,6 +80,29 @@ private func text(_ waits: CPUWaits) -> [String] {
         #expect(text(try other(true)) == ["200-500", "900-940", "970-1000"])
     }
 
+    /// A thread sleeps from 150 to 950 us, and ends the main thread's wait, which began at 900, at 1090.
+    @Test func aThreadThatSleepsMeanwhileMayHideADelayOrMakeOne() throws {
+        func waits(_ waited: UInt64) throws -> CPUWaits {
+            found(
+                try start {
+                    $0.task(TRACE_TASK_BEGAN, 4712, at: begin + 100_000, by: 4711)
+                    $0.function(2, "nanosleep", module: 1)
+                    $0.steps($0.thread(tid: 4712), [.call(2, 140_000, 960_000)])
+                    $0.switches([
+                        (begin + 110_000, 4712, runs), (begin + 150_000, 4712, TRACE_SWITCH_WAITS), (begin + 950_000, 4712, runs),
+                        (begin + 1_090_000, 4712, TRACE_SWITCH_WAITS),
+                    ])
+                }, waited: waited)
+        }
+        func text(_ window: TimeWindow) -> [String] {
+            window.moments.map { "\((Int($0.lowerBound) - Int(begin)) / 1000)-\((Int($0.upperBound) - Int(begin)) / 1000)" }
+        }
+        // It slept on while the main thread was preempted. It may have had its CPU late by 150 us, as the main thread on an average: of that
+        // the main thread waited 50.
+        let launch = try waits(300_000)
+        #expect(text(launch.concurrent) == ["200-500"] && text(launch.uncertain) == ["900-950"])
+    }
+
     @Test func withoutContextSwitchesNobodyKnowsWhen() throws {
         var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
         builder.steps(builder.thread(), [])

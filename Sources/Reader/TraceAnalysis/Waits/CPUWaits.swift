@@ -9,8 +9,8 @@ package struct CPUWaits: Sendable {
     /// When the main thread had no CPU, and another thread of the program went on: what the main thread waits for afterwards may take that much
     /// less than if it had had one.
     package private(set) var concurrent = TimeWindow([])
-    /// When the main thread waited for other threads of the program that themselves waited, for what comes without them, on a machine on which
-    /// CPUs were scarce: nobody knows when it came, and from when on they had no CPU.
+    /// When the main thread waited for other threads of the program that themselves had waited, for what comes without them, and may have had no
+    /// CPU when it had come: nobody knows how long. As long as the main thread itself had none each time, on an average.
     package private(set) var uncertain = TimeWindow([])
     /// How long the main thread had no CPU at moments that are not known.
     package private(set) var hidden = Nanoseconds(0)
@@ -48,12 +48,10 @@ package struct CPUWaits: Sendable {
         hidden = trace.timeScale.nanoseconds(late - delays.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) })
         let own = TimeWindow((ofThread[index]?.moments ?? []) + delays)
         concurrent = Self.concurrent(search, main, own, in: time)
-        let length = own.length(from: time.lowerBound, to: time.upperBound)
-        if length >= (time.upperBound - time.lowerBound) / Self.scarcity { uncertain = Self.uncertain(search, main) }
+        let times = UInt64(waits.count + (ofThread[index]?.momentCount ?? 0))
+        uncertain = Self.uncertain(search, main, atMost: (preempted + late) / max(times, 1))
         ofThread[index] = TimeWindow(own.moments + Self.withoutOthers(search, main, in: time))
     }
-    /// CPUs are scarce if the main thread had none for more than one part in so many.
-    private static let scarcity: UInt64 = 20
 
     private static func concurrent(_ search: WaitSearch, _ main: Int, _ own: TimeWindow, in time: Range<UInt64>) -> TimeWindow {
         let others = search.threads.indices.filter { $0 != main }
@@ -65,12 +63,15 @@ package struct CPUWaits: Sendable {
         return TimeWindow(own.moments.flatMap { goingOn.intersection($0).moments })
     }
 
-    private static func uncertain(_ search: WaitSearch, _ main: Int) -> TimeWindow {
+    private static func uncertain(_ search: WaitSearch, _ main: Int, atMost delay: UInt64) -> TimeWindow {
         let others = search.threads.indices.filter { $0 != main }
         let moments = forOthers(search, main).flatMap { time, waker in
             (waker.map { [$0] } ?? others).flatMap { search.parts[$0] }.filter { part in
-                part.wait != nil && ![.lock, .condition, .join, .processor].contains(part.kind)
-            }.map { ($0.begin..<max($0.begin, $0.end)).clamped(to: time) }
+                part.wait != nil && part.end <= time.upperBound && ![.lock, .condition, .join, .processor].contains(part.kind)
+            }.map { part in
+                let inside = (part.begin..<max(part.begin, part.end)).clamped(to: time)
+                return inside.upperBound - min(delay, inside.upperBound - inside.lowerBound)..<inside.upperBound
+            }
         }
         return TimeWindow(moments)
     }
