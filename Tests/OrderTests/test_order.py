@@ -316,7 +316,7 @@ class Builds(unittest.TestCase):
         self.assertTrue(row["significant"], row)
 
     def test_ordered_build_faults_less_and_touches_less(self):
-        # So many that one launch for which the kernel reports other faults does not decide.
+        # One launch for which the kernel reports other faults does not decide among so many.
         check = self.check("default", "ordered", launches="10")
         self.assertEqual(check["ready"], "end of the program")
         for start in ("warm", "cold"):
