@@ -191,16 +191,18 @@ package struct LibraryLoad: Sendable {
                 $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound), on: load.thread)
             }
             let calls = context.calls.calls(on: load.thread, from: begin, to: min(end, context.end))
+            let total = clock.net(begin, min(end, context.end), on: load.thread), inside = clock.scale.nanoseconds(constructors)
             return LibraryLoad(
                 number: load.number, path: load.path,
                 modules: records.moduleDetails.values.filter { $0.wasBrought(by: load.number) }.map { $0.module }.sorted().map {
                     context.moduleName($0)
                 },
                 caller: load.callerModule.map { context.moduleName($0) }, constructor: load.initializer.flatMap { named[$0] },
-                tid: context.tid(load.thread), start: clock.since(begin), total: clock.net(begin, min(end, context.end), on: load.thread),
+                tid: context.tid(load.thread), start: clock.since(begin), total: total,
                 recording: context.recording(calls),
                 isEndKnown: load.end != nil,
-                constructors: clock.scale.nanoseconds(constructors), lockWait: clock.scale.nanoseconds(lockWait),
+                // The agent notes its work when that is over: some of it may be in the whole and in no part.
+                constructors: inside, lockWait: min(clock.scale.nanoseconds(lockWait), total.without(inside)),
                 lockHolder: others.max { $0.held.upperBound - $0.held.lowerBound < $1.held.upperBound - $1.held.lowerBound }.map {
                     $0.path.isEmpty ? "?" : basename($0.path)
                 },
