@@ -64,8 +64,13 @@ extension WaitSearch {
         let uses = processes.indices.map { process in
             processes[process].calls(on: Set(descriptors.values.joined().lazy.filter { $0.process == process }.map { $0.number }), workers)
         }
+        // A process that has a descriptor open until it ends may have many: its end is looked for once.
+        let ends = Set(descriptors.values.joined().lazy.map { $0.process }).reduce(into: [Int: Int64]()) { ends, process in
+            let search = processes[process]
+            ends[process] = search.end?.at ?? search.monotonic(TraceEnd(search.trace).ticks.raw)
+        }
         let acts = descriptors.reduce(into: [PeerKey: [PeerAct]]()) { acts, one in
-            acts[one.key] = Self.acts(one.value, on: one.key.object, one.key.flow.opposite, processes, uses)
+            acts[one.key] = Self.acts(one.value, on: one.key.object, one.key.flow.opposite, processes, uses, ends)
         }
         for (process, wait, keys) in waits {
             let found = keys.flatMap { descriptors[$0] ?? [] }
@@ -156,7 +161,8 @@ extension WaitSearch {
 
     /// In the order of time. Who takes what was given, or the other way round, lets others go on; so does who closes, or ends.
     private static func acts(
-        _ descriptors: [PeerDescriptor], on object: String, _ flow: WaitingFunction.Flow, _ processes: [WaitSearch], _ uses: [Calls]
+        _ descriptors: [PeerDescriptor], on object: String, _ flow: WaitingFunction.Flow, _ processes: [WaitSearch], _ uses: [Calls],
+        _ ends: [Int: Int64]
     ) -> [PeerAct] {
         var acts: [PeerAct] = [], seen: Set<[UInt64]> = []
         var closed = Int64.min // when the last of the descriptors was, as far as they are known
@@ -180,7 +186,7 @@ extension WaitSearch {
             if life.upperBound == .max, let end = search.end {
                 acts.append(PeerAct(process: descriptor.process, at: end.at, until: end.at, object: object, isClosing: true))
             }
-            let end = life.upperBound == .max ? search.end?.at ?? search.monotonic(TraceEnd(search.trace).ticks.raw) : nil
+            let end = life.upperBound == .max ? ends[descriptor.process] : nil
             closed = max(closed, end ?? search.monotonic(life.upperBound))
         }
         // What has no name is not opened once more: as long as somebody has it on that side, the other side waits on.
