@@ -51,7 +51,8 @@ package struct Gate: Sendable {
     /// With times that do not count, no stage is judged, and a new constructor or item by the launch in which it took least.
     package func findings(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Finding] {
         let now = LaunchSummary(profiles)
-        return libraries(now) + constructors(now, areTimesJudged) + items(now, areTimesJudged) + (areTimesJudged ? stages(profiles) : [])
+        return libraries(now) + constructors(now, areTimesJudged) + items(now, areTimesJudged)
+            + (areTimesJudged ? stages(profiles, now) : [])
             + counts(now)
     }
 
@@ -132,8 +133,8 @@ package struct Gate: Sendable {
     }
 
     /// A stage breaks its budget if the shortest that its launches may have been does.
-    private func stages(_ profiles: [LaunchProfile]) -> [Finding] {
-        let shortest = LaunchSummary(profiles.map(\.shortest)), now = LaunchSummary(profiles)
+    private func stages(_ profiles: [LaunchProfile], _ now: LaunchSummary) -> [Finding] {
+        let shortest = LaunchSummary(profiles.map(\.shortest))
         return baseline.stages.compactMap { stage in
             guard let scaled = sample(stage, in: shortest), let median = sample(stage, in: now)?.median else { return nil }
             let budget = budget(stage)
@@ -156,7 +157,8 @@ package struct Gate: Sendable {
     /// Returns stages that break no budget for certain, and for which these launches leave it possible: on a machine that leaves so much open,
     /// that nothing was found says nothing.
     package func unclear(_ profiles: [LaunchProfile]) -> [String] {
-        let now = LaunchSummary(profiles), longest = LaunchSummary(profiles.map(\.longest)), broken = Set(stages(profiles).map(\.subject))
+        let now = LaunchSummary(profiles), longest = LaunchSummary(profiles.map(\.longest))
+        let broken = Set(stages(profiles, now).map(\.subject))
         return baseline.stages.compactMap { stage in
             guard !broken.contains(stage.name), let scaled = sample(stage, in: now), let possible = sample(stage, in: longest) else {
                 return nil
