@@ -74,7 +74,7 @@ package struct ExclusionAdvice: Sendable {
 
     package var text: String {
         let saved = [
-            counted(calls, "call"), bytes.map { readable(byteCount: $0) }, recording.map { "about \(readable($0)) of recording" },
+            counted(calls, "call"), bytes.map { readable(byteCount: $0) }, recording.map { "~\(readable($0)) of recording" },
         ].compactMap { $0 }
         return "\(functions.map(\.name).joined(separator: ", ")): \(percent(callShare)) of the calls, \(percent(timeShare)) of the"
             + " time without waits and recording: --exclude \(shellWord(pattern)) would save \(saved.joined(separator: ", "))"
