@@ -32,13 +32,13 @@ READY = {1: "symbol", 2: "mark", 3: "notify", 4: "output", 5: "frame"}
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
 
-HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I 2Q")
+HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I 5Q")
 HEADER_FIELDS = """magic version header_bytes elf_machine page_bytes pid parent_pid clock state stop_reason mode
     ticks_per_second first_ticks first_monotonic_ns last_ticks last_monotonic_ns first_realtime_ns next_offset
     prepared_offset size_limit dropped minimum_ticks maximum_depth flags start_ticks started_ticks leaf_cost inside_cost
-    exit_status unused session extended_offset boot pid_namespace unrecorded_children leaf_error inside_error stopped_ticks
-    ended_ns""".split()
-assert HEADER.size == 248 and len(HEADER_FIELDS) == 39, (HEADER.size, len(HEADER_FIELDS))
+    exit_status collected session extended_offset boot pid_namespace unrecorded_children leaf_error inside_error stopped_ticks
+    ended_ns waits waited_ticks longest_wait""".split()
+assert HEADER.size == 272 and len(HEADER_FIELDS) == 42, (HEADER.size, len(HEADER_FIELDS))
 OPEN_FRAME = struct.Struct("<Q2I")
 CHUNK = struct.Struct("<I2H4I Q 2Q 4Q 2I 16s Q 2Q")
 CHUNK_FIELDS = """magic kind flags byte_count body_offset thread tid sequence opened_ticks opened_ns used_bytes

@@ -14,7 +14,10 @@ _Static_assert(EVENT_START_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "compl
 _Static_assert(EVENT_TIME_SHIFT + EVENT_START_BITS == EVENT_DURATION_SHIFT, "complete bits");
 _Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
 _Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
-_Static_assert(offsetof(struct trace_file_header, ended_ns) == 240 && sizeof(struct trace_file_header) == 248, "file header");
+_Static_assert(offsetof(struct trace_file_header, ended_ns) == 240 && sizeof(struct trace_file_header) == 272, "file header");
+_Static_assert(sizeof(struct trace_spare) == 24, "spare chunk");
+_Static_assert(sizeof(struct trace_file_header) <= TRACE_SPARES_OFFSET, "spare chunks follow the header");
+_Static_assert(TRACE_SPARES_OFFSET + TRACE_SPARES * sizeof(struct trace_spare) <= TRACE_HEADER_BYTES, "spare chunks fit into the page");
 _Static_assert(offsetof(struct trace_chunk_header, opened) == 32, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == 56, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, thread_name) == 88, "chunk header");

@@ -186,6 +186,10 @@ int recorder_fault_in(int file, uint64_t offset, uint64_t bytes) {
 
 int recorder_allocate(int file, uint64_t offset, uint64_t bytes) { return fallocate(file, 0, (off_t)offset, (off_t)bytes) ? errno : 0; }
 
+void recorder_release(int file, uint64_t offset, uint64_t bytes) {
+    (void)!fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+}
+
 int recorder_exchange(const char *one, const char *other) {
     return syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2u /* RENAME_EXCHANGE */) ? errno : 0;
 }

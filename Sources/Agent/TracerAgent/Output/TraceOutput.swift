@@ -220,6 +220,14 @@ enum TraceOutput {
         lastLock.unlock()
     }
 
+    /// A thread has waited until there was space for its events.
+    static func noteWait(since begun: UInt64) {
+        let ticks = Clock.ticks() &- begun
+        _ = tracer_atomic_add(&header.pointee.waits, 1)
+        _ = tracer_atomic_add(&header.pointee.waited_ticks, ticks)
+        tracer_atomic_max(&header.pointee.longest_wait, ticks)
+    }
+
     /// A forked child lets go of its parent's file and begins its own. False: it is not recorded. What it calls counts as lost
     /// in its parent's file when it should have been.
     static func beginChild(isWanted: Bool) -> Bool {

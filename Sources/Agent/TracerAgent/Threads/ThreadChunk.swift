@@ -1,6 +1,7 @@
 // The chunk to which a thread writes its events. It is mapped from the file, so that nothing is lost when the process is killed.
 // Growing a mapped file costs a page fault every 512 events; so a chunk that is full is copied to the end of the file with one write (a
-// third of the cost), cleared, and written again: it stays mapped and in the cache. Young threads, which may never fill one, begin with
+// third of the cost), cleared, and written again: it stays mapped and in the cache. Under `tracer record` the thread does not wait even
+// for that: the recorder takes the chunk over, and the thread goes on in another one (SpareChunks.swift). Young threads, which may never fill one, begin with
 // a small chunk that simply stays where it is; in a ring, whose chunks are overwritten by age, it is moved into the larger one.
 //
 // A chunk's size depends on nothing that the program does: the open frames that it stores take at most a quarter of it, and those of
@@ -64,17 +65,22 @@ extension ThreadRecorder {
 
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
     private func nextChunkAddress(holding frames: Int, _ isPending: Bool) -> UnsafeMutableRawPointer? {
-        if let old = context.pointee.chunk {
+        // A word may be reserved in it by a trampoline that a signal interrupted: then it is left as it is.
+        if let old = context.pointee.chunk, Int(context.pointee.chunk_bytes) >= ChunkSize.largest, !isPending {
             let bytes = Int(context.pointee.chunk_bytes)
-            // A word may be reserved in it by a trampoline that a signal interrupted: then it is left as it is.
-            if bytes >= ChunkSize.largest && !isPending {
-                guard copyOut(old) else { return nil }
-                lookAtChunk()
-                TraceSpace.clearChunk(old, bytes)
-                context.pointee.sequence &+= 1
-                return old
+            if let (address, offset) = SpareChunks.take() {
+                replaceChunk(old, by: address, offset, ChunkSize.largest, isPending)
+                return address
             }
+            let begun = Clock.ticks()
+            guard copyOut(old) else { return nil }
+            lookAtChunk()
+            TraceSpace.clearChunk(old, bytes)
+            context.pointee.sequence &+= 1
+            TraceOutput.noteWait(since: begun)
+            return old
         }
+        let begun = Clock.ticks()
         var bytes = context.pointee.chunk == nil ? ChunkSize.first : ChunkSize.next(after: Int(context.pointee.chunk_bytes))
         while bytes < frames &* 4 &* ThreadRecorder.frameBytes && bytes < ChunkSize.largest { bytes = ChunkSize.next(after: bytes) }
         if TraceSpace.wouldExceedLimit(bytes) && !Limits.isRing {
@@ -83,20 +89,23 @@ extension ThreadRecorder {
         }
         guard let (address, offset) = mapChunk(bytes) else { return nil }
         if let old = context.pointee.chunk {
-            let oldBytes = Int(context.pointee.chunk_bytes), oldOffset = context.pointee.chunk_offset
-            lookAtChunk()
-            ThreadRecorder.nameThread(old.assumingMemoryBound(to: trace_chunk_header.self))
-            ThreadRecorder.closeChunk(of: context)
-            context.pointee.sequence &+= 1
-            setChunk(address, offset, bytes)
-            if !isPending {
-                ThreadRecorder.leaveChunk(old, oldBytes)
-                Ring.give(oldOffset, UInt64(oldBytes))
-            }
+            replaceChunk(old, by: address, offset, bytes, isPending)
         } else {
             setChunk(address, offset, bytes)
         }
+        TraceOutput.noteWait(since: begun)
         return address
+    }
+    private func replaceChunk(
+        _ old: UnsafeMutableRawPointer, by address: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: Int, _ isPending: Bool
+    ) {
+        let oldBytes = Int(context.pointee.chunk_bytes), oldOffset = context.pointee.chunk_offset
+        lookAtChunk()
+        ThreadRecorder.nameThread(old.assumingMemoryBound(to: trace_chunk_header.self))
+        ThreadRecorder.closeChunk(of: context)
+        context.pointee.sequence &+= 1
+        setChunk(address, offset, bytes)
+        if isPending { SpareChunks.forget(old) } else { ThreadRecorder.leaveChunk(old, oldBytes, at: oldOffset) }
     }
 
     private func mapChunk(_ bytes: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
@@ -110,9 +119,12 @@ extension ThreadRecorder {
         if let offset { Ring.giveBack(offset) }
         return nil
     }
-    /// It is mapped no longer than others that were mapped with it. `isEmpty`: it has been cleared.
-    static func leaveChunk(_ chunk: UnsafeMutableRawPointer, _ bytes: Int, isEmpty: Bool = false) {
+    /// The chunk is not written to any more. It is mapped no longer than others that were mapped with it. `isEmpty`: it has been cleared.
+    /// `offset`: a ring may write over it.
+    static func leaveChunk(_ chunk: UnsafeMutableRawPointer, _ bytes: Int, isEmpty: Bool = false, at offset: UInt64? = nil) {
+        if SpareChunks.give(chunk) { return }
         if bytes != ChunkSize.first || !FirstChunks.leave(chunk, isEmpty: isEmpty) { TraceSpace.unmap(chunk, bytes) }
+        if let offset { Ring.give(offset, UInt64(bytes)) }
     }
 
     /// In a ring, a thread's first chunk becomes the beginning of a larger one: left alone among larger ones that are overwritten, it

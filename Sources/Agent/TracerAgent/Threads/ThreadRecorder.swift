@@ -110,11 +110,13 @@ struct ThreadRecorder {
         ThreadContexts.remove(context)
         ThreadRecords.end(context)
         closeChunk(of: context)
-        if context.pointee.chunk != nil { Ring.give(context.pointee.chunk_offset, context.pointee.chunk_bytes) }
-        release(context)
+        release(context, isOwn: true)
     }
-    private static func release(_ context: ThreadContext) {
-        if let chunk = context.pointee.chunk { leaveChunk(chunk, Int(context.pointee.chunk_bytes)) }
+    /// `isOwn`: its chunk lies in this process's file, not in that of a parent.
+    private static func release(_ context: ThreadContext, isOwn: Bool) {
+        if let chunk = context.pointee.chunk {
+            leaveChunk(chunk, Int(context.pointee.chunk_bytes), at: isOwn ? context.pointee.chunk_offset : nil)
+        }
         if context.pointee.span_capacity != 0 {
             Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
         }
@@ -142,6 +144,7 @@ struct ThreadRecorder {
         resetEnded()
         Ring.reset()
         FirstChunks.becomeChild()
+        SpareChunks.leaveParents()
         KnownStacks.becomeChild()
         KnownStacks.forgetFrames()
         recorder.context.pointee.visitors = 0
@@ -149,18 +152,21 @@ struct ThreadRecorder {
         var next = ThreadContexts.first
         while let context = next {
             next = context.pointee.next
-            if context != recorder.context { release(context) }
+            if context != recorder.context { release(context, isOwn: false) }
         }
         ThreadContexts.removeAll()
         nextIndex = 0
         recorder.detachChunk()
+        SpareChunks.becomeChild()
     }
 
     /// The mapped chunk belongs to another process. It stays mapped if an interrupted trampoline may write to it.
     private func detachChunk() {
         let isPending = isWritePending
         markElsewhere(countOwn())
-        if !isPending, let chunk = context.pointee.chunk { ThreadRecorder.leaveChunk(chunk, Int(context.pointee.chunk_bytes)) }
+        if let chunk = context.pointee.chunk {
+            if isPending { SpareChunks.forget(chunk) } else { ThreadRecorder.leaveChunk(chunk, Int(context.pointee.chunk_bytes)) }
+        }
         context.pointee.chunk = nil
         context.pointee.chunk_bytes = 0
     }

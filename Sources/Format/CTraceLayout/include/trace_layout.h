@@ -113,7 +113,7 @@ struct trace_file_header {
     uint32_t leaf_cost;       // cost of recording a leaf call, in 1/TRACE_COST_PARTS ticks; 0 unknown …
     uint32_t inside_cost;     // … and the part of it between the call's two clock reads, which its length includes
     uint64_t exit_status;     // TRACE_EXIT_KNOWN and how the process ended: status, or 128 + signal; 0 unknown
-    uint64_t unused;          // 0; earlier agents counted the chunks they had opened
+    uint64_t collected;       // 1: `tracer record` takes over full chunks (trace_spare). Earlier agents counted their chunks here
     uint64_t session;         // set by `tracer record`: the same in all processes of a run; 0 without `tracer record`
     uint64_t extended_offset; // the agent has used the file up to here; 0 unknown
     uint64_t boot;            // first half of the system's boot_id (proc(5)), 0 unknown
@@ -123,6 +123,26 @@ struct trace_file_header {
     uint32_t inside_error;    // … and of inside_cost
     uint64_t stopped_ticks;   // state 2: nothing is recorded from then on; 0 unknown
     uint64_t ended_ns;        // CLOCK_MONOTONIC when the process ended or executed another program; 0 unknown. By `tracer record`
+    uint64_t waits;           // how often a thread waited until the agent had space for its events …
+    uint64_t waited_ticks;    // … how long in all …
+    uint64_t longest_wait;    // … and at most, in ticks
+};
+
+// Chunks that threads fill in turn, where somebody else copies full ones to where they belong (docs/internals/file.md). An array of them
+// at TRACE_SPARES_OFFSET of the first page, which the process and `tracer record` have mapped.
+#define TRACE_SPARES_OFFSET 1024
+#define TRACE_SPARES 128
+enum {
+    TRACE_SPARE_NONE = 0,
+    TRACE_SPARE_FREE = 1, // empty; the process may take it
+    TRACE_SPARE_TAKEN = 2, // the process writes to it
+    TRACE_SPARE_FULL = 3, // closed; to be copied to `destination`, cleared, and then free
+};
+struct trace_spare {
+    uint64_t offset;      // the chunk lies there in the file
+    uint64_t destination; // while full: where it is to be. In a ring there is space for the chunk, otherwise for its used pages
+    uint32_t state;       // written last
+    uint32_t byte_count;  // size of the chunk
 };
 
 /// A frame that was open when the chunk began.

@@ -35,6 +35,9 @@ package struct ReportOutput: Record {
         }
         Member("events", "words that record calls", \.run.summary.events)
         Member("dropped", "calls that could not be written", \.run.summary.dropped)
+        Member("agent_waits", "how often a thread waited until the agent had space for its calls", \.run.agentWaits.count)
+        Member("agent_wait_ns", "how long in all", \.run.agentWaits.total)
+        Member("longest_agent_wait_ns", \.run.agentWaits.longest)
         Member("filtered", "by time and by depth, while recording") { $0.run.summary.filteredByTime &+ $0.run.summary.filteredByDepth }
         Member("threads", \.run.summary.threads)
         Member("modules", \.ownCodes)

@@ -80,7 +80,9 @@ extension RunSummary {
 
 extension RunSummary {
     /// Lines above a table that say what its times are.
-    func notes(_ style: TextStyle) -> [String] { (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm) }
+    func notes(_ style: TextStyle) -> [String] {
+        (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm) + (agentWaitNote.map { [style.dim($0)] } ?? [])
+    }
 
     /// What a reader of these times has to know of the threads' states.
     private var stateNotes: [String] {

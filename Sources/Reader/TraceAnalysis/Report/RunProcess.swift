@@ -23,6 +23,7 @@ package struct ProcessImage: Sendable {
     package let filtered: UInt64
     package let dropped: UInt64
     package let inCalls: Nanoseconds
+    package let agentWaits: AgentWaits
     /// The time of its threads by state, and what of that is `inCalls`; nil: not asked for of functions, or not known.
     let states: StateTimes?
     let callStates: StateTimes?
@@ -64,6 +65,7 @@ package struct ProcessImage: Sendable {
         filtered = summary.filteredByTime &+ summary.filteredByDepth
         dropped = summary.dropped
         inCalls = summary.inCalls
+        agentWaits = trace.agentWaits
         callStates = summary.callStates
         states = summary.callStates == nil ? nil : summary.states
         byteCount = trace.usedByteCount

@@ -63,6 +63,8 @@ int recorder_fault_in(int file, uint64_t offset, uint64_t bytes);
 
 /// fallocate(2), mode 0. 0 or errno.
 int recorder_allocate(int file, uint64_t offset, uint64_t bytes);
+/// A hole in place of that range (fallocate(2), FALLOC_FL_PUNCH_HOLE), on file systems that have holes.
+void recorder_release(int file, uint64_t offset, uint64_t bytes);
 
 /// A descriptor that is readable when one of the signals is pending. -1 when there is none to be had.
 int recorder_signal_descriptor(const sigset_t *signals);

@@ -1,6 +1,7 @@
 // Keeps one trace file allocated and in memory ahead of the process that writes it, which costs that process 12 ns per
 // 16 bytes when it must do it itself. Nothing is ever written into the prepared range: the program may
-// be there already.
+// be there already. Once its threads fill chunks in turn (ChunkCollector.swift) it writes none itself, and preparing ends: to fault in a
+// page of ext4 costs more than to write it.
 import CRecorder
 import CTraceLayout
 import Glibc
@@ -21,6 +22,7 @@ package final class FilePreparer {
 
     /// One look. Returns after how many nanoseconds the next one is due.
     package func look() -> UInt64 {
+        if header.hasSpares { return PreparationPlan.idleNanoseconds }
         var hasPrepared = false
         while !hasGivenUp {
             guard let used = header.nextOffset else {

@@ -188,7 +188,8 @@ package struct RecordingRun {
         _ program: RunningProgram, _ watch: FileWatch, _ ends: ProcessEnds, _ relay: inout SignalRelay,
         _ stop: inout ProgramStop?, _ survey: inout ProcessSurvey?
     ) -> (exit: ProcessExit, ended: UInt64) {
-        var preparer: FilePreparer?
+        var preparer: FilePreparer?, collectors = ChunkCollectors()
+        defer { collectors.end() }
         var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
         while true {
             // A process that ends at once must be seen before it has been waited for, so files are not looked for only now and then.
@@ -205,12 +206,9 @@ package struct RecordingRun {
             }
             program.reapSiblings()
             // A new image of the process, after exec, has a new file: prepare that one from now on.
-            if let header = noteTraces(watch, of: program, ends, &stop) { preparer = FilePreparer(header) }
-            if let preparer {
-                wait = preparer.look()
-            } else {
-                wait = min(wait * 2, PreparationPlan.idleNanoseconds)
-            }
+            if let header = noteTraces(watch, of: program, ends, &stop, { collectors.add($0) }) { preparer = FilePreparer(header) }
+            wait = preparer?.look() ?? min(wait * 2, PreparationPlan.idleNanoseconds)
+            wait = min(wait, collectors.look())
             if let due = stop?.look(ends) { wait = min(wait, due) }
             if let due = survey?.look() { wait = min(wait, due) }
             if watch.isExpecting { wait = min(wait, FileWatch.expectingNanoseconds) }
@@ -219,12 +217,15 @@ package struct RecordingRun {
 
     /// Takes note of new traces. Returns the program's own, if there is one.
     @discardableResult
-    private func noteTraces(_ watch: FileWatch, of program: RunningProgram, _ ends: ProcessEnds, _ stop: inout ProgramStop?) -> TraceHeader?
-    {
+    private func noteTraces(
+        _ watch: FileWatch, of program: RunningProgram, _ ends: ProcessEnds, _ stop: inout ProgramStop?,
+        _ body: (TraceHeader) -> Void = { _ in }
+    ) -> TraceHeader? {
         let namespace = ProcessStatus.ownNamespace
         var own: TraceHeader?
         while let header = watch.next() {
             let state = header.current, pid = pid_t(bitPattern: state.pid)
+            body(header)
             if pid == program.pid {
                 own = header
             } else if state.pid_namespace == namespace, namespace != 0 {
@@ -259,6 +260,7 @@ package struct RecordingRun {
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)
             if isGone {
+                ChunkCollector(header).end()
                 bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
                 if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
                 header.limit(extendedOffset: bytes)

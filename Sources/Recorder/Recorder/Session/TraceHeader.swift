@@ -61,6 +61,31 @@ package final class TraceHeader {
     /// Released: who sees it also finds the file allocated up to there.
     package func publish(preparedOffset: UInt64) { if let word = word(\.prepared_offset) { recorder_store(word, preparedOffset) } }
 
+    /// Says whether somebody takes over full chunks: the process asks for each that it has filled.
+    func set(collected: Bool) { if let word = word(\.collected) { recorder_store(word, collected ? 1 : 0) } }
+
+    /// The process's threads fill chunks in turn.
+    var hasSpares: Bool { spare(0).map { $0.state != UInt32(TRACE_SPARE_NONE) } ?? false }
+
+    /// A chunk that threads fill in turn (trace_layout.h). nil in a file that was cut, or that is another user's.
+    package func spare(_ n: Int) -> trace_spare? {
+        var spare = trace_spare(), state: UInt64 = 0
+        guard let words = spareWords(n), recorder_load(words + 2, &state) == 0, // the state first: who sees it finds the others
+            recorder_load(words, &spare.offset) == 0, recorder_load(words + 1, &spare.destination) == 0
+        else { return nil }
+        spare.state = UInt32(truncatingIfNeeded: state)
+        spare.byte_count = UInt32(truncatingIfNeeded: state >> 32)
+        return spare
+    }
+    /// Released: who sees it finds the chunk empty.
+    func freeSpare(_ n: Int, _ spare: trace_spare) {
+        if let words = spareWords(n) { recorder_store(words + 2, UInt64(TRACE_SPARE_FREE) | UInt64(spare.byte_count) << 32) }
+    }
+    /// Three words: offset, destination, and state with the size above it.
+    private func spareWords(_ n: Int) -> UnsafeMutablePointer<UInt64>? {
+        page.map { ($0 + Int(TRACE_SPARES_OFFSET) + n * MemoryLayout<trace_spare>.size).assumingMemoryBound(to: UInt64.self) }
+    }
+
     /// Only when the process has ended.
     package func set(nextOffset: UInt64) { set(\.next_offset, nextOffset) }
     /// Only when the process has ended.

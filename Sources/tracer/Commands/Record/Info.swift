@@ -73,6 +73,7 @@ struct Info: ParsableCommand {
         }
         try row("filtered", "\(grouped(summary.filteredByTime)) by time, \(grouped(summary.filteredByDepth)) by depth")
         try row("dropped", grouped(summary.dropped))
+        try row("waits", whole.agentWaits.count == 0 ? nil : "\(whole.agentWaits.text), until the agent had space for calls")
         try row(
             "not recorded", whole.unrecorded.isEmpty ? nil : "\(grouped(whole.unrecorded.processCount)): \(whole.unrecorded.reasonsText)")
         if let trace = whole.only { return try describeContents(of: trace, summary, row) }

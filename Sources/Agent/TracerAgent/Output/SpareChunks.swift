@@ -1,0 +1,102 @@
+// Chunks for threads that fill theirs. Where `tracer record` takes over full chunks, a thread whose chunk is full says where it is to be, and
+// goes on in another one, which lies in the file and is mapped already: it makes no system call and waits for nobody. The recorder copies
+// the full chunk there, clears it, and it is free again (ChunkCollector.swift). Until then it is a closed chunk like any other, and
+// afterwards its copy is: whoever is killed, no event is lost or told twice (trace_chunk_header.sequence).
+//
+// Threads take the first that is free, so that few are used and stay in the cache. When none is free one more is mapped; when there are
+// `most`, the thread writes its chunk itself, as it does without a recorder.
+import CSupport
+import CTraceLayout
+
+enum SpareChunks {
+    /// Address at which each is mapped; 0: nowhere.
+    nonisolated(unsafe) private static var addresses = InlineArray<128, Int>(repeating: 0)
+    /// As many have been mapped at some time.
+    nonisolated(unsafe) private static var count: UInt64 = 0
+    /// In a forked child, until it has let go of its parent's, whose states it must not change.
+    nonisolated(unsafe) private static var areParents = false
+
+    /// No more than a quarter of a file of limited size.
+    private static var most: Int {
+        Limits.fileBytes == 0 ? Int(TRACE_SPARES) : min(Int(TRACE_SPARES), Int(Limits.fileBytes) / ChunkSize.largest / 4)
+    }
+    private static func spare(_ n: Int) -> UnsafeMutablePointer<trace_spare> {
+        (UnsafeMutableRawPointer(TraceOutput.header) + Int(TRACE_SPARES_OFFSET)).assumingMemoryBound(to: trace_spare.self) + n
+    }
+
+    /// An empty chunk of the largest size. nil: the thread must write its own.
+    static func take() -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
+        if tracer_load_acquire(&TraceOutput.header.pointee.collected) == 0 { return nil }
+        for n in 0..<Int(count) where tracer_exchange(&spare(n).pointee.state, UInt32(TRACE_SPARE_FREE), UInt32(TRACE_SPARE_TAKEN)) != 0 {
+            return (UnsafeMutableRawPointer(bitPattern: addresses[n])!, spare(n).pointee.offset)
+        }
+        for n in 0..<min(Int(count) &+ 1, most)
+        where tracer_exchange(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE), UInt32(TRACE_SPARE_TAKEN)) != 0 {
+            let begun = Clock.ticks()
+            defer { TraceOutput.noteWait(since: begun) }
+            guard let (address, offset) = map() else {
+                tracer_store_release_32(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE))
+                return nil
+            }
+            addresses[n] = bits(address)
+            spare(n).pointee.offset = offset
+            spare(n).pointee.byte_count = UInt32(ChunkSize.largest)
+            tracer_atomic_max(&count, UInt64(n &+ 1))
+            return (address, offset)
+        }
+        return nil
+    }
+    private static func map() -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
+        let bytes = ChunkSize.largest
+        if TraceSpace.wouldExceedLimit(bytes) && !Limits.isRing { return nil }
+        let offset = Ring.take(bytes)
+        if let chunk = TraceSpace.map(bytes, over: offset) { return chunk }
+        if let offset { Ring.giveBack(offset) }
+        return nil
+    }
+
+    /// No thread writes to the closed chunk any more. False: it is none of these.
+    static func give(_ chunk: UnsafeMutableRawPointer) -> Bool {
+        guard let n = index(of: chunk) else { return false }
+        if areParents {
+            leave(n)
+            return true
+        }
+        let header = chunk.assumingMemoryBound(to: trace_chunk_header.self)
+        let bytes = Limits.isRing ? ChunkSize.largest : Memory.wholePages(Int(header.pointee.used_bytes))
+        let spare = spare(n)
+        if !Limits.isRing && TraceSpace.wouldExceedLimit(bytes) { // it stays where it is, and the others are used up
+            leave(n)
+            tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_NONE))
+            return true
+        }
+        guard let destination = Ring.offset(bytes) else { return true }
+        spare.pointee.destination = destination
+        tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_FULL))
+        return true
+    }
+
+    /// An interrupted trampoline may still write to the chunk: it stays mapped, and where it is.
+    static func forget(_ chunk: UnsafeMutableRawPointer) {
+        guard let n = index(of: chunk) else { return }
+        addresses[n] = 0
+        if !areParents { tracer_store_release_32(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE)) }
+    }
+
+    private static func index(of chunk: UnsafeMutableRawPointer) -> Int? {
+        for n in 0..<Int(count) where addresses[n] == bits(chunk) { return n }
+        return nil
+    }
+    private static func leave(_ n: Int) {
+        TraceSpace.unmap(UnsafeMutableRawPointer(bitPattern: addresses[n])!, ChunkSize.largest)
+        addresses[n] = 0
+    }
+
+    /// In a forked child, before it gives up the chunks of its parent's threads, and afterwards.
+    static func leaveParents() { areParents = true }
+    static func becomeChild() {
+        for n in 0..<Int(count) where addresses[n] != 0 { leave(n) }
+        count = 0
+        areParents = false
+    }
+}
