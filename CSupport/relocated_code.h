@@ -32,7 +32,11 @@ struct relocated_area {
     struct description *descriptions; // a table with open addressing, of descriptions_count, a power of two
     uint64_t descriptions_count;
 };
-#define SITE_SIGNED 1 /* aarch64: x30 was signed there */
+#if defined(__x86_64__)
+#define SITE_SIGNED 0 /* an address there may be odd */
+#else
+#define SITE_SIGNED 1 /* x30 was signed there */
+#endif
 /// Returns the size of the stub before relocated instructions, in bytes (Processor/EntryPatch….swift).
 static inline uint64_t tracer_patch_stub_bytes(int is_signed) {
 #if defined(__x86_64__)

@@ -34,12 +34,19 @@
     F(calling_by_register, "mov helper_word(%rip),%rax\n call *%rax\n ret\n")                                                              \
     F(jumping, "jmp helper\n")                                                                                                            \
     F(padded, ".nops 8\n mov (%rdi),%rax\n ret\n")                                                                                        \
-    F(brief, "mov %edi,%eax\n ret\n")
+    F(brief, "mov %edi,%eax\n ret\n")                                                                                                    \
+    F(looping, "cmp %rdi,%rdi\n jne looping\n mov (%rdi),%rax\n ret\n")                                                                 \
+    F(calling_tiny, "sub $8,%rsp\n .cfi_def_cfa_offset 16\n call tiny\n add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\n")
+/// At odd addresses, as code that is compiled for its size.
 #define DEFINE(NAME, TEXT)                                                                                                                \
-    __asm__(".text\n.p2align 5\n.globl " #NAME "\n.type " #NAME ",@function\n" #NAME ":\n.cfi_startproc\n " TEXT                           \
+    __asm__(".text\n.p2align 5\n nop\n.globl " #NAME "\n.type " #NAME ",@function\n" #NAME ":\n.cfi_startproc\n " TEXT                           \
             ".cfi_endproc\n.size " #NAME ",.-" #NAME "\n" #NAME "_end:\n.globl " #NAME "_end\n.p2align 5\n");
+#define CROWD(NAME) ".type " NAME ",@function\n" NAME ":\n.cfi_startproc\n.rept 60\n lea 1(%rax),%eax\n.endr\n ret\n.cfi_endproc\n.size " NAME ",.-" NAME "\n"
 __asm__(".text\n.p2align 5\n.globl helper\n.type helper,@function\nhelper:\n.cfi_startproc\n lea 1(%rdi),%rax\n nop\n nop\n ret\n"
-        ".cfi_endproc\n.size helper,.-helper\nhelper_end:\n.globl helper_end\n.p2align 5\n"
+        ".cfi_endproc\n.size helper,.-helper\n"
+        CROWD("before_tiny") // no padding near it, so that its call site leads to the agent
+        ".type tiny,@function\ntiny:\n.cfi_startproc\n mov %rdi,%rax\n ret\n.cfi_endproc\n.size tiny,.-tiny\n" CROWD("after_tiny")
+        "helper_end:\n.globl helper_end\n.p2align 5\n"
         ".data\n.globl some_word,helper_word\nsome_word: .quad 9\nhelper_word: .quad helper\n.text\n");
 FUNCTIONS(DEFINE)
 #define DECLARE(NAME, TEXT) extern char NAME[], NAME##_end[];
