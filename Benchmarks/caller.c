@@ -4,6 +4,7 @@
 //   deep    bench_leaf          from inside bench_repeat, depth 2
 //   own     own_leaf            of this program itself, depth 1
 //   own-deep own_leaf           from inside own_repeat, depth 2
+//   own-short own_short         of four bytes without padding, which a plan records by its call sites (aarch64: as own_leaf)
 //   object  dispatch_semaphore_signal, as leaf: recorded with its object
 //   elsewhere bench_leaf      on a stack of its own (makecontext)
 //   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
@@ -50,6 +51,15 @@ static unsigned long __attribute__((noinline)) own_repeat(unsigned long count) {
     return x;
 }
 
+unsigned long own_short(unsigned long x);
+#if defined(__x86_64__)
+#define CROWD(name) ".type " name ", @function\n" name ":\n.rept 60\n lea 1(%rax), %eax\n.endr\n ret\n.size " name ", . - " name "\n"
+__asm__(".text\n" CROWD(
+    "before_short") ".type own_short, @function\nown_short:\n mov %rdi, %rax\n ret\n.size own_short, . - own_short\n" CROWD("after_short"));
+#else
+unsigned long __attribute__((noinline)) own_short(unsigned long x) { return x; }
+#endif
+
 static void make_calls(unsigned long count) {
     unsigned long x = 0;
     if (!strcmp(what, "parent"))
@@ -58,6 +68,8 @@ static void make_calls(unsigned long count) {
     else if (!strcmp(what, "own-deep")) x = own_repeat(count);
     else if (!strcmp(what, "object"))
         for (unsigned long n = 0; n < count; n++) x = dispatch_semaphore_signal(x);
+    else if (!strcmp(what, "own-short"))
+        for (unsigned long n = 0; n < count; n++) x = own_short(x);
     else if (!strcmp(what, "own"))
         for (unsigned long n = 0; n < count; n++) x = own_leaf(x);
     else

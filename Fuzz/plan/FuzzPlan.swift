@@ -72,6 +72,7 @@ private func asAgent(_ content: [UInt8]) {
                 key += 1
             }
             _ = plan.someName(of: plan.function(n)) { $0.pointee == 0xff }
+            for k in plan.sites(of: n) { _ = plan.number(at: plan.site(k).word) }
         }
     }
 }

@@ -58,7 +58,7 @@ static void jump(unsigned char *from, const unsigned char *to) {
 #endif
 #ifdef __aarch64__
 #define REACH 0x7000000ul
-#define STUB 96
+#define STUB 192
 #else
 #define REACH 0x7f000000ul
 #define STUB 192
@@ -77,6 +77,32 @@ static unsigned char *near(uintptr_t low, uintptr_t high, size_t bytes) {
     return NULL;
 }
 
+/// The stub of a function of tactic calls, else `target`.
+static unsigned char *stub_of(const struct plan_file *header, unsigned char *target, unsigned char *base, unsigned char *stubs) {
+    const struct plan_function *functions = (const void *)((const char *)header + header->functions);
+    for (uint32_t n = 0; n < header->function_count; n++)
+        if (base + functions[n].address == target && functions[n].tactic == PLAN_CALLS) return stubs + n * STUB + 8;
+    return target;
+}
+
+static void redirect(const struct plan_file *header, unsigned char *base, unsigned char *stubs) {
+    const struct plan_function *functions = (const void *)((const char *)header + header->functions);
+    const struct plan_site *sites = (const void *)((const char *)header + header->sites);
+    for (uint32_t n = 0; n < header->site_count; n++) {
+        unsigned char *word = base + sites[n].word, *target = base + functions[sites[n].function].address;
+        unsigned char *stub = stubs + sites[n].function * STUB + 8;
+        int32_t found;
+        memcpy(&found, word, 4);
+#ifdef __aarch64__
+        if (((int64_t)found << 38 >> 36) != target - word) die("a site that leads elsewhere");
+        branch(word, stub);
+#else
+        if (word + 4 + found != target) die("a site that leads elsewhere");
+        put32(word, stub - (word + 4), 1);
+#endif
+    }
+}
+
 static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t high) {
     int file = open(path, O_RDONLY);
     struct stat status;
@@ -93,11 +119,15 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
     area[areas].start = stubs;
     area[areas++].count = header->function_count;
     if (mprotect((void *)low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC)) die("mprotect");
+    for (uint32_t n = 0; n < header->function_count; n++) { // before any of them changes
+        const struct plan_function *f = functions + n;
+        if (f->tactic != PLAN_NONE && memcmp(base + f->address + f->patch, f->original, f->replaced)) die("other bytes than the plan's");
+    }
+    redirect(header, base, stubs);
     for (uint32_t n = 0; n < header->function_count; n++) {
         const struct plan_function *f = functions + n;
         if (f->tactic == PLAN_NONE) continue;
         unsigned char *site = base + f->address + f->patch, *stub = stubs + n * STUB, *relocated = stub + 16;
-        if (memcmp(site, f->original, f->replaced)) die("other bytes than the plan's");
 #ifdef __aarch64__
         // Counted in x17, which is free at a function's entry but for -fipa-ra: so it is kept, and x16.
         static const uint32_t count[] = {0xa9bf47f0, 0x10ffff90, 0xb9400211, 0x11000631, 0xb9000211, 0xa8c147f0};
@@ -113,6 +143,7 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
             const struct plan_fixup *fix = fixups + f->fixup + k;
             unsigned char *target = base + fix->target, *at = relocated + fix->offset;
             switch (fix->kind) {
+            case PLAN_STUB26: branch(at, stub_of(header, target, base, stubs)); break;
             case PLAN_BRANCH26: branch(at, target); break;
             case PLAN_PAGE21: page(at, target); break;
             case PLAN_LOW12: put_bits(at, 0x3ffc00, (uint32_t)((uintptr_t)target & 0xfff) << 10); break;
@@ -121,8 +152,10 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
             default: die("a fixup of another architecture");
             }
         }
-        put_bits(site, ~0u, 0x14000000);
-        branch(site, stub + 8);
+        if (f->tactic != PLAN_CALLS) {
+            put_bits(site, ~0u, 0x14000000);
+            branch(site, stub + 8);
+        }
 #else
         memcpy(stub + 8, "\xff\x05\xf2\xff\xff\xff\xeb", 7); // incl count(%rip); jmp relocated
         stub[15] = 0;
@@ -131,13 +164,14 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
             const struct plan_fixup *fix = fixups + f->fixup + k;
             unsigned char *target = base + fix->target;
             switch (fix->kind) {
+            case PLAN_STUB32: put32(relocated + fix->offset, stub_of(header, target, base, stubs) - (relocated + fix->end), 1); break;
             case PLAN_RELATIVE32: put32(relocated + fix->offset, target - (relocated + fix->end), 1); break;
             case PLAN_LOW32: put32(relocated + fix->offset, (int64_t)(uintptr_t)target, 0); break;
             case PLAN_HIGH32: put32(relocated + fix->offset, (int64_t)((uintptr_t)target >> 32), 0); break;
             default: die("a fixup of another architecture");
             }
         }
-        if (!f->relocated_count) jump(relocated, base + f->address + f->resume); // nops
+        if (!f->relocated_count) jump(relocated, base + f->address + f->resume); // nops, calls
         unsigned char *entry = site;
         if (f->tactic == PLAN_JUMP2) {
             unsigned char *landing = base + f->landing;
@@ -148,7 +182,7 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
             site[1] = (unsigned char)distance;
             entry = landing;
         }
-        jump(entry, stub + 8);
+        if (f->tactic != PLAN_CALLS) jump(entry, stub + 8);
 #endif
         patched++;
     }

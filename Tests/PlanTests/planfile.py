@@ -5,10 +5,10 @@ import pathlib
 import re
 import struct
 
-TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap"]
-HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIIIII12xQ")
+TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap", "whole", "calls"]
+HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIIIIIII4xQ")
 FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5sB2x")
-SIGNED, RELOCATED_END, LEAF, BOUNDED, WAITS, OBJECT = 1, 2, 4, 16, 32, 64
+SIGNED, RELOCATED_END, LEAF, BOUNDED, WAITS, OBJECT, HELD = 1, 2, 4, 16, 32, 64, 128
 
 
 def reasons():
@@ -36,6 +36,7 @@ class Function:
     linked: int
     landing: int
     flags: int
+    sites: list              # addresses of the words that are rewritten, as linked
 
     @property
     def name(self):
@@ -51,8 +52,8 @@ class Function:
 def read(path):
     content = pathlib.Path(path).read_bytes()
     (magic, version, _, byte_count, _, _, _, _, _, elf_machine, _, base, _, function_count, _, functions, fixups, data, data_count, names,
-     names_count, keys, key_count, _) = HEADER.unpack_from(content)
-    assert magic == int.from_bytes(b"plantrcr", "little") and version == 2 and byte_count == len(content)
+     names_count, keys, key_count, sites, site_count, _) = HEADER.unpack_from(content)
+    assert magic == int.from_bytes(b"plantrcr", "little") and version == 3 and byte_count == len(content)
     result, name_number = [], 0
     for n in range(function_count):
         (address, size, name, relocated, _, landing, tactic, reason, name_count, patch, replaced, resume, relocated_count, instruction_count, _, flags,
@@ -68,6 +69,9 @@ def read(path):
         instructions = content[at + relocated_count:at + relocated_count + 2 * instruction_count]
         result.append(Function([text.decode() for text in texts], base + address, size, TACTICS[tactic], reason, patch, replaced, resume,
                                content[at:at + relocated_count], list(zip(instructions[::2], instructions[1::2])), linked,
-                               base + landing if landing else 0, flags))
-    assert name_number == key_count and names == max(functions, fixups, data, keys, names)
+                               base + landing if landing else 0, flags, []))
+    for n in range(site_count):
+        function, word = struct.unpack_from("<II", content, sites + 8 * n)
+        result[function].sites.append(base + word)
+    assert name_number == key_count and names == max(functions, fixups, sites, data, keys, names)
     return elf_machine, result

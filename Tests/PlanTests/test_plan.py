@@ -7,6 +7,7 @@
 - Applied: apply.c patches every planned function of a program and its libraries, also libc's; it must run as without. Also for
   aarch64, under qemu.
 - Lengths: what the plan says of how long calls may be.
+- Sites: every direct call and jump that objdump lists to a function of tactic calls is a site of the plan, and nothing else is.
 - Origins: each relocated instruction stands for the one of the original that does the same.
 - Names: those of static functions, wherever a symbol table may be.
 - Command: output, errors, the cache.
@@ -212,6 +213,8 @@ class TestBytes:
         inside, starts, used = {}, {}, {}
         for each in patched:
             start = each.address + each.patch
+            if each.tactic == "calls":
+                continue
             starts[start] = each
             for area in each.replaces:
                 for address in area:
@@ -240,10 +243,10 @@ class TestBytes:
             each = functions[max(bisect.bisect_right(begins, site) - 1, 0)]
             return each.address <= site < each.address + each.size and each.reason != planfile.NOT_CODE
         for site, name, target in code.jumps:
-            if target in inside and site not in used:
+            if target in inside and site not in used and not (inside[target].tactic == "whole" and inside[target].address <= site < inside[target].address + inside[target].size):
                 assert not is_code(site), f"0x{site:x}: {name} 0x{target:x} leads into the entry of {inside[target].name}, {inside[target].tactic}"
             # A loop to the first byte would be recorded as a call.
-            if target in starts and name != "call":
+            if target in starts and name != "call" and starts[target].tactic != "whole":
                 each = starts[target]
                 assert not each.address <= site < each.address + each.size, f"0x{site:x}: {name} to the first byte of {each.name}"
 
@@ -256,6 +259,44 @@ class TestBytes:
 
     def test_hostile(self):
         self.check(hostile())
+
+
+@x86
+class TestSites:
+    def check(self, path):
+        """Returns the number of sites of each function of tactic calls, by name."""
+        _, functions, _ = plan(path)
+        code = Code(path)
+        functions.sort(key=lambda each: each.address)
+        begins = [each.address for each in functions]
+        known = {each.address: each for each in functions if each.tactic == "calls"}
+        expected = {address: set() for address in known}
+        for site, name, target in code.jumps:
+            if target not in known:
+                continue
+            around = functions[max(bisect.bisect_right(begins, site) - 1, 0)]
+            if name != "call" and around.address == target and site < target + around.size:
+                continue  # an iteration
+            end = site + code.instructions[site][0]
+            expected[target].add(end - 4)
+        for each in known.values():
+            missing = expected[each.address] - set(each.sites)
+            assert not set(each.sites) - expected[each.address] and (not missing or each.flags & planfile.HELD), (each.name, [hex(site) for site in missing])
+        assert not any(each.sites for each in functions if each.tactic != "calls")
+        return {each.name: len(each.sites) for each in known.values()}
+
+    @pytest.mark.parametrize("name", [*MODULES, *LIBRARIES])
+    def test_real_module(self, name):
+        path = os.path.realpath(libraries().get(name, name))
+        if not os.path.exists(path):
+            pytest.skip(f"no {name} here")
+        self.check(path)
+
+    def test_hostile(self):
+        found = self.check(hostile())
+        assert (found["tight_called"], found["calls_and_loops"], found["called_by_unknown"]) == (3, 1, 1)
+        held = {each.name for each in plan(hostile())[1] if each.flags & planfile.HELD}
+        assert {"held_by_data", "held_by_code", "called_by_unknown"} <= held
 
 
 def apply_library(compiler):

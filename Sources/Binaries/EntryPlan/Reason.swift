@@ -3,7 +3,7 @@ import CTraceLayout
 import Glibc
 
 public enum Tactic: UInt8, CaseIterable, Sendable {
-    case none, nops, jump5, jump2, word, trap
+    case none, nops, jump5, jump2, word, trap, whole, calls
 
     public var name: String { "\(self)" }
 }
@@ -12,7 +12,15 @@ public enum Reason: UInt8, CaseIterable, Sendable {
     case no, entryPoint, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
         fallsInto, frameAtEntry, signalReturn, notRelocatable, endsOpen, tooFar, hiddenTargets, jumpedInto, loader, agent,
         otherArchitecture,
-        returnsInto, generatedCaller, askedByCallee
+        returnsInto, generatedCaller, askedByCallee, shortJump
+
+    /// Only its own bytes are in the way: what is said of its frames and its callers does not depend on them.
+    var isOfBytes: Bool {
+        switch self {
+        case .tooShort, .jumpInto, .tableInto, .landingPad, .loop, .notRelocatable, .endsOpen, .tooFar, .hiddenTargets, .returnsInto: true
+        default: false
+        }
+    }
 
     /// One sentence.
     public var text: String {
@@ -43,6 +51,7 @@ public enum Reason: UInt8, CaseIterable, Sendable {
         case .generatedCaller: "Code made at run time calls it, and is found later by the return address of that call."
         case .askedByCallee: "A function that it calls looks up its return address through the frame pointers."
         case .returnsInto: "A call returns into the bytes that would be replaced, and no padding is near."
+        case .shortJump: "Its bytes cannot be replaced, and a jump to it from another function is too short to lead elsewhere."
         }
     }
 }

@@ -54,9 +54,10 @@ public struct PlanContent {
             UInt64(offset) >= UInt64(headerBytes) && UInt64(offset) &+ count <= UInt64(header.names)
         }
         return header.function_count <= UInt32(PLAN_MOST_FUNCTIONS) && header.functions % 8 == 0 && header.fixups % 8 == 0
-            && header.keys % 8 == 0 && header.names % 8 == 0
+            && header.sites % 8 == 0 && header.keys % 8 == 0 && header.names % 8 == 0
             && fits(header.functions, UInt64(header.function_count) &* UInt64(MemoryLayout<plan_function>.size))
             && fits(header.fixups, UInt64(header.fixup_count) &* UInt64(MemoryLayout<plan_fixup>.size))
+            && fits(header.sites, UInt64(header.site_count) &* UInt64(MemoryLayout<plan_site>.size))
             && fits(header.bytes, UInt64(header.bytes_count))
             && fits(header.keys, UInt64(header.key_count) &* UInt64(MemoryLayout<UInt32>.size))
             && UInt64(header.names) &+ UInt64(header.names_count) <= header.byte_count
@@ -77,8 +78,21 @@ public struct PlanContent {
             nameCount &+= Int(function.pointee.name_count)
             if function.pointee.tactic != UInt8(PLAN_NONE.rawValue) && !isSound(function) { return false }
         }
-        return nameCount == Int(header.key_count)
+        return nameCount == Int(header.key_count) && areSitesSound
     }
+    /// Sites are in order, and of functions that have some.
+    private var areSitesSound: Bool {
+        for k in 0..<siteCount {
+            let site = site(k)
+            if site.function >= header.pointee.function_count || !PlanContent.isByCalls(function(Int(site.function))) { return false }
+            if k == 0 { continue }
+            let before = self.site(k &- 1)
+            if before.function > site.function || before.function == site.function && before.word >= site.word { return false }
+        }
+        return true
+    }
+    /// The function is recorded where it is called, and its own bytes stay.
+    public static func isByCalls(_ function: UnsafePointer<plan_function>) -> Bool { function.pointee.tactic == UInt8(PLAN_CALLS.rawValue) }
     @inline(__always) private func isSound(_ function: UnsafePointer<plan_function>) -> Bool {
         let function = function.pointee, relocated = UInt64(function.relocated_count)
         guard function.tactic < UInt8(PLAN_TACTICS.rawValue), relocated <= UInt64(PLAN_RELOCATED_MOST_BYTES),
@@ -86,7 +100,8 @@ public struct PlanContent {
             UInt64(function.relocated) &+ relocated &+ UInt64(function.instruction_count) &* UInt64(MemoryLayout<plan_instruction>.size)
                 <= UInt64(header.pointee.bytes_count),
             UInt64(function.fixup) &+ UInt64(function.fixup_count) <= UInt64(header.pointee.fixup_count),
-            function.replaced > 0, function.replaced <= 6, function.patch <= 16, function.resume >= function.patch,
+            (function.replaced == 0) == (function.tactic == UInt8(PLAN_CALLS.rawValue)), function.replaced <= 6, function.patch <= 16,
+            function.resume >= function.patch,
             (function.tactic == UInt8(PLAN_JUMP2.rawValue)) == (function.landing != 0)
         else { return false }
         for k in 0..<Int(function.fixup_count) {
@@ -125,6 +140,31 @@ public struct PlanContent {
     }
     @inline(__always) public func fixup(of function: plan_function, _ k: Int) -> plan_fixup {
         ((start + Int(header.pointee.fixups)).assumingMemoryBound(to: plan_fixup.self) + Int(function.fixup))[k]
+    }
+    public var siteCount: Int { Int(header.pointee.site_count) }
+    @inline(__always) public func site(_ k: Int) -> plan_site {
+        (start + Int(header.pointee.sites)).assumingMemoryBound(to: plan_site.self)[k]
+    }
+    /// Returns the numbers of a function's call sites.
+    public func sites(of n: Int) -> Range<Int> {
+        func first(_ n: Int) -> Int {
+            var low = 0, high = siteCount
+            while low < high {
+                let middle = (low &+ high) / 2
+                if Int(site(middle).function) < n { low = middle &+ 1 } else { high = middle }
+            }
+            return low
+        }
+        return first(n)..<first(n &+ 1)
+    }
+    /// Returns the number of the function that begins at `address`, relative to the base; nil: none does.
+    public func number(at address: UInt32) -> Int? {
+        var low = 0, high = functionCount
+        while low < high {
+            let middle = (low &+ high) / 2
+            if function(middle).pointee.address < address { low = middle &+ 1 } else { high = middle }
+        }
+        return low < functionCount && function(low).pointee.address == address ? low : nil
     }
     public func relocatedCode(of function: plan_function) -> UnsafeRawPointer {
         start + Int(header.pointee.bytes) + Int(function.relocated)

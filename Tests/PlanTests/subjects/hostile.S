@@ -42,7 +42,7 @@ function jump_into_byte_2
     ret
 end jump_into_byte_2
 
-// expect loop_to_byte_0 none first byte
+// expect loop_to_byte_0 whole
 function loop_to_byte_0
     inc %eax
     dec %edi
@@ -175,7 +175,7 @@ function guarded_short
     ret
 end guarded_short
 
-// expect guarded_loop none first byte
+// expect guarded_loop whole
 function guarded_loop
     endbr64
 1:  dec %edi
@@ -615,6 +615,127 @@ function_tight fill2
     ret
 end fill2
 
+// Short functions, and loops that call: recorded where they are called.
+// expect tight_called calls
+function_tight tight_called
+    mov %edi, %eax
+    ret
+end tight_called
+function_tight fill3
+    crowd
+    ret
+end fill3
+// expect calls_tight jump5
+function calls_tight
+    call tight_called
+    add $1, %eax
+    ret
+end calls_tight
+// expect branches_to_tight jump5
+function branches_to_tight
+    test %edi, %edi
+    jz tight_called
+    mov $3, %eax
+    ret
+end branches_to_tight
+    .section .text.unlikely
+    .type calls_tight.cold, @function
+calls_tight.cold:
+    call tight_called
+    ret
+    .size calls_tight.cold, . - calls_tight.cold
+    .text
+
+// expect calls_and_loops calls
+function calls_and_loops
+    dec %edi
+    js 1f
+    jz calls_and_loops
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    call calls_and_loops
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+1:  mov %edi, %eax
+    ret
+end calls_and_loops
+
+// Nobody knows of all calls: a table of addresses, an instruction that takes the address, bytes that no symbol covers.
+function_tight fill8
+    crowd
+    ret
+end fill8
+// expect held_by_data calls
+function_tight held_by_data
+    mov %edi, %eax
+    ret
+end held_by_data
+function_tight fill4
+    crowd
+    ret
+end fill4
+// expect held_by_code calls
+function_tight held_by_code
+    mov %edi, %eax
+    ret
+end held_by_code
+function_tight fill5
+    crowd
+    ret
+end fill5
+// expect called_by_unknown calls
+function_tight called_by_unknown
+    mov %edi, %eax
+    ret
+end called_by_unknown
+function_tight fill6
+    crowd
+    call called_by_unknown
+    call held_by_code
+    call held_by_data
+    lea held_by_code(%rip), %rax
+    ret
+end fill6
+    call called_by_unknown
+    ret
+
+// expect short_jump_to none too short
+function_tight short_jump_to
+.Lshort_jump_to:
+    mov %edi, %eax
+    ret
+end short_jump_to
+function_tight fill7
+    test %edi, %edi
+    je .Lshort_jump_to
+    call short_jump_to
+    crowd
+    ret
+end fill7
+
+// expect loops_around_another none first byte
+function loops_around_another
+    dec %edi
+    jg loops_around_another
+    call *%rsi
+    ret
+end loops_around_another
+// expect entered_in_the_middle none first byte
+function entered_in_the_middle
+    dec %edi
+    jg entered_in_the_middle
+    .rept 8
+    lea 1(%rax), %eax
+    .endr
+1:  add %edi, %eax
+    jmp entered_in_the_middle
+end entered_in_the_middle
+// expect enters_the_middle jump5
+function enters_the_middle
+    mov $17, %eax
+    jmp entered_in_the_middle + 30
+end enters_the_middle
+
     .globl alias
     .type alias, @function
     .set alias, ordinary
@@ -630,5 +751,6 @@ ordinary.cold:
     .section .data.rel.local, "aw"
     .p2align 3
 pointer: .quad ordinary
+.quad held_by_data
 value: .long 77
     .section .note.GNU-stack, "", @progbits

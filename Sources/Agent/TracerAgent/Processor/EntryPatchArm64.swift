@@ -40,7 +40,10 @@ enum EntryPatch {
     }
 
     /// Writes the relocated instructions, with their references resolved against `base`. False: one does not reach.
-    static func writeRelocated(at start: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
+    /// - Parameter stub: the stub of a function of tactic calls, by its address less the base; nil: it has none
+    static func writeRelocated(
+        at start: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64, stub: (UInt32) -> UInt64?
+    ) -> Bool {
         var address = start
         if isSigned(function) {
             address.storeBytes(of: sign, as: UInt32.self)
@@ -49,12 +52,14 @@ enum EntryPatch {
         address.copyMemory(from: plan.relocatedCode(of: function), byteCount: Int(function.relocated_count))
         for k in 0..<Int(function.fixup_count) {
             let fixup = plan.fixup(of: function, k)
-            let target = base &+ UInt64(bitPattern: Int64(fixup.target)), at = address + Int(fixup.offset)
+            var target = base &+ UInt64(bitPattern: Int64(fixup.target))
+            let at = address + Int(fixup.offset), kind = UInt32(fixup.kind)
+            if kind == PLAN_STUB26.rawValue { target = stub(UInt32(bitPattern: fixup.target)) ?? target }
             if UInt(bitPattern: at) & 3 != 0 { return false }
             let here = UInt64(UInt(bitPattern: at)), low = UInt32(truncatingIfNeeded: target & 4095)
             let word = at.assumingMemoryBound(to: UInt32.self)
-            switch UInt32(fixup.kind) {
-            case PLAN_BRANCH26.rawValue:
+            switch kind {
+            case PLAN_BRANCH26.rawValue, PLAN_STUB26.rawValue:
                 guard let distance = branch(from: here, to: target) else { return false }
                 put(distance, 0x3ff_ffff, word)
             case PLAN_PAGE21.rawValue:
@@ -78,6 +83,18 @@ enum EntryPatch {
         return UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
     }
 
+    /// Returns true if the instruction at `word` is a `b` or `bl` to `target`.
+    static func leads(_ word: UInt64, to target: UInt64, in image: UnsafePointer<Image>) -> Bool {
+        guard word & 3 == 0, image.pointee.isCode(word), let found = image.pointee.word32(word),
+            let distance = branch(from: word, to: target)
+        else { return false }
+        return found & 0x7fff_ffff == 0x1400_0000 | distance
+    }
+    /// Makes it lead to a stub, which is in reach. The module's text is writable.
+    static func lead(_ word: UInt64, to stub: UInt64) {
+        put(branch(from: word, to: stub) ?? 0, 0x3ff_ffff, UnsafeMutablePointer(bitPattern: UInt(word))!)
+    }
+
     /// Returns true if the module has the instruction that the plan says.
     static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
         let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
@@ -96,7 +113,7 @@ enum EntryPatch {
     }
 
     /// How many bytes that changes, from `patch` on.
-    static func writtenBytes(_ function: plan_function) -> Int { 4 }
+    static func writtenBytes(_ function: plan_function) -> Int { Int(function.replaced) }
     static func isJump(_ code: UnsafeRawPointer) -> Bool { code.load(as: UInt32.self) & 0xfc00_0000 == 0x1400_0000 }
 
     /// Returns where the entry leads, if it begins as a patched one may.

@@ -22,7 +22,10 @@ enum EntryPatch {
 
     /// Writes the relocated instructions, with their references resolved against `base`; only the jump back if nothing was relocated.
     /// False: one does not reach.
-    static func writeRelocated(at address: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
+    /// - Parameter stub: the stub of a function of tactic calls, by its address less the base; nil: it has none
+    static func writeRelocated(
+        at address: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64, stub: (UInt32) -> UInt64?
+    ) -> Bool {
         if function.relocated_count == 0 {
             writeJump(at: address, to: base &+ UInt64(function.address) &+ UInt64(function.resume))
             return true
@@ -30,9 +33,11 @@ enum EntryPatch {
         address.copyMemory(from: plan.relocatedCode(of: function), byteCount: Int(function.relocated_count))
         for k in 0..<Int(function.fixup_count) {
             let fixup = plan.fixup(of: function, k)
-            let target = base &+ UInt64(bitPattern: Int64(fixup.target)), word = address + Int(fixup.offset)
-            switch UInt32(fixup.kind) {
-            case PLAN_RELATIVE32.rawValue:
+            var target = base &+ UInt64(bitPattern: Int64(fixup.target))
+            let word = address + Int(fixup.offset), kind = UInt32(fixup.kind)
+            if kind == PLAN_STUB32.rawValue { target = stub(UInt32(bitPattern: fixup.target)) ?? target }
+            switch kind {
+            case PLAN_RELATIVE32.rawValue, PLAN_STUB32.rawValue:
                 let distance = Int64(bitPattern: target &- UInt64(UInt(bitPattern: address)) &- UInt64(fixup.end))
                 guard let short = Int32(exactly: distance) else { return false }
                 word.storeBytes(of: short, as: Int32.self)
@@ -44,9 +49,22 @@ enum EntryPatch {
         return true
     }
 
+    /// Returns true if the displacement at `word` is one of a call or jump to `target`.
+    static func leads(_ word: UInt64, to target: UInt64, in image: UnsafePointer<Image>) -> Bool {
+        guard image.pointee.isCode(word &- 1), let distance = image.pointee.word32(word) else { return false }
+        let opcode = UnsafePointer<UInt8>(bitPattern: UInt(word &- 1))!
+        let isConditional = opcode.pointee & 0xf0 == 0x80 && image.pointee.isCode(word &- 2) && opcode[-1] == 0x0f
+        return (opcode.pointee & 0xfe == 0xe8 || isConditional)
+            && word &+ 4 &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance))) == target
+    }
+    /// Makes it lead to a stub, which is in reach. The module's text is writable.
+    static func lead(_ word: UInt64, to stub: UInt64) {
+        UnsafeMutableRawPointer(bitPattern: UInt(word))!.storeBytes(of: UInt32(truncatingIfNeeded: stub &- word &- 4), as: UInt32.self)
+    }
+
     /// Returns true if the module has the bytes that the plan says, and the jumps that are written reach.
     static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
-        let entry = base &+ UInt64(function.address), address = entry &+ UInt64(function.patch)
+        let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
         guard image.pointee.isCode(address), image.pointee.isCode(address &+ UInt64(function.replaced) &- 1),
             equal(function.original, address, Int(function.replaced))
         else { return false }
@@ -77,7 +95,7 @@ enum EntryPatch {
         UnsafeMutableRawPointer(bitPattern: UInt(address))!.storeBytes(of: 0xeb | distance &<< 8, as: UInt16.self)
     }
     /// How many bytes that changes, from `patch` on. (The landing of a short jump stays as it is: somebody may be on his way there.)
-    static func writtenBytes(_ function: plan_function) -> Int { UInt32(function.tactic) == PLAN_JUMP2.rawValue ? 2 : 5 }
+    static func writtenBytes(_ function: plan_function) -> Int { min(Int(function.replaced), 5) }
     static func isJump(_ code: UnsafeRawPointer) -> Bool {
         let first = code.load(as: UInt8.self)
         return first == 0xe9 || first == 0xeb

@@ -16,6 +16,8 @@ struct EntryMarks {
     var isBranchedTo = false
     /// Its address lies in data, or is taken by an instruction, or is called.
     var isReferenced = false
+    /// Its address lies in data, or is taken by an instruction, or bytes that are no known code may lead there.
+    var isHeld = false
     /// A function that it calls looks up where it returns to.
     var isAsked = false
 }
@@ -90,8 +92,10 @@ struct ScannedCode {
         var length = CallLength()
     }
     var references: [EntryReference] = []
-    /// Direct calls and tail calls, entry by entry (CallLength.swift).
+    /// Direct calls and tail calls, entry by entry (Callers.swift).
     var transfers: [Transfer] = []
     /// Addresses that instructions take, other than starts of functions and addresses within their own.
     var bases: [UInt64] = []
+    /// Targets of calls, and of jumps out of their own function, that are no function's first byte.
+    var middles: [UInt64] = []
 }

@@ -7,6 +7,7 @@ struct PlanBuilder {
     let base: UInt64
     private(set) var functions: [plan_function] = []
     private var fixups: [plan_fixup] = []
+    private var sites: [plan_site] = []
     private var bytes: [UInt8] = []
     private var keys: [UInt32] = []
     private var names: [UInt8] = []
@@ -32,7 +33,8 @@ struct PlanBuilder {
         fixups += relocated.fixups
     }
 
-    mutating func add(_ function: plan_function, names texts: ArraySlice<UnsafeRawBufferPointer>) {
+    /// - Parameter words: of the call sites that lead to it, in order, relative to the base
+    mutating func add(_ function: plan_function, names texts: ArraySlice<UnsafeRawBufferPointer>, sites words: [UInt32]) {
         guard functions.count < Int(PLAN_MOST_FUNCTIONS) else { return }
         var function = function
         function.names = UInt32(names.count)
@@ -43,7 +45,20 @@ struct PlanBuilder {
             names += text
             names.append(0)
         }
+        sites += words.map { plan_site(function: UInt32(functions.count), word: $0) }
         functions.append(function)
+    }
+
+    /// Only jumps to functions that have call sites depend on a stub.
+    private func resolvedFixups() -> [plan_fixup] {
+        let called = Set(functions.lazy.filter { $0.tactic == Tactic.calls.rawValue }.map { Int32(bitPattern: $0.address) })
+        return fixups.map { fixup in
+            var fixup = fixup
+            if called.contains(fixup.target) { return fixup }
+            if fixup.kind == UInt8(PLAN_STUB32.rawValue) { fixup.kind = UInt8(PLAN_RELATIVE32.rawValue) }
+            if fixup.kind == UInt8(PLAN_STUB26.rawValue) { fixup.kind = UInt8(PLAN_BRANCH26.rawValue) }
+            return fixup
+        }
     }
 
     /// The file's bytes; nil: larger than a plan may be.
@@ -52,7 +67,8 @@ struct PlanBuilder {
         func padded(_ count: Int) -> Int { (count + 7) & ~7 }
         let start = MemoryLayout<plan_file>.size
         let fixupsAt = start + functions.count * MemoryLayout<plan_function>.size
-        let bytesAt = fixupsAt + fixups.count * MemoryLayout<plan_fixup>.size
+        let sitesAt = fixupsAt + fixups.count * MemoryLayout<plan_fixup>.size
+        let bytesAt = sitesAt + sites.count * MemoryLayout<plan_site>.size
         let keysAt = bytesAt + padded(bytes.count)
         let namesAt = padded(keysAt + keys.count * MemoryLayout<UInt32>.size)
         let total = namesAt + padded(names.count)
@@ -62,6 +78,7 @@ struct PlanBuilder {
         (header.function_count, header.fixup_count) = (UInt32(functions.count), UInt32(fixups.count))
         (header.functions, header.fixups, header.bytes, header.names) = (UInt32(start), UInt32(fixupsAt), UInt32(bytesAt), UInt32(namesAt))
         (header.bytes_count, header.names_count) = (UInt32(bytes.count), UInt32(names.count))
+        (header.sites, header.site_count) = (UInt32(sitesAt), UInt32(sites.count))
         (header.keys, header.key_count) = (UInt32(keysAt), UInt32(keys.count))
         return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
             let raw = UnsafeMutableRawBufferPointer(buffer)
@@ -70,7 +87,8 @@ struct PlanBuilder {
                 values.withUnsafeBytes { if !$0.isEmpty { UnsafeMutableRawBufferPointer(rebasing: raw[offset...]).copyMemory(from: $0) } }
             }
             put(functions, at: start)
-            put(fixups, at: fixupsAt)
+            put(resolvedFixups(), at: fixupsAt)
+            put(sites, at: sitesAt)
             put(bytes, at: bytesAt)
             put(keys, at: keysAt)
             put(names, at: namesAt)

@@ -7,6 +7,7 @@ import CTraceLayout
 import Dispatch
 import ELF
 import Glibc
+import TraceFormat
 
 public struct PlanOptions: Sendable {
     /// Patches functions that are shorter than a jump by int3.
@@ -22,7 +23,12 @@ struct Planner {
     private let options: PlanOptions
     private let marks: EntryMarkTable
     private var bodies: [ScannedCode.Body] = []
-    private var lengths = CallLengths([], [])
+    private var callers = Callers([], count: 0)
+    private var lengths = CallLengths([], Callers([], count: 0))
+    /// Targets of jumps and calls into the middle of functions, in order.
+    private var middles: [UInt64] = []
+    /// Addresses that are taken or exported; nil: no function has needed them so far.
+    private var held: HeldAddresses?
     /// For each gap after an entry, how many of its bytes are in use.
     private var usedPadding: [Int: Int] = [:]
     private let needsLandingInstruction: Bool
@@ -97,6 +103,7 @@ struct Planner {
             bases += results[part].bases
             for reference in results[part].references { mark(reference) }
         }
+        middles = (0..<partCount).flatMap { results[$0].middles }.sorted()
         measureCalls((0..<partCount).lazy.map { results[$0].transfers })
         markBareSymbols()
         markStored(bases)
@@ -110,10 +117,12 @@ struct Planner {
             let body = bodies[index]
             if body.isBroken || body.hasHiddenTargets || body.jumpsInside || body.runsOn { bodies[index].length.hasLoop = true }
         }
-        let edges = parts.joined().map { transfer in
-            (source: transfer.source, target: UInt32(list.last(at: code.base + UInt64(transfer.target))))
+        let transfers = parts.joined().map { transfer in
+            Transfer(
+                source: transfer.source, target: UInt32(list.last(at: code.base + UInt64(transfer.target))), site: transfer.site)
         }
-        lengths = CallLengths(bodies.map(\.length), edges)
+        callers = Callers(transfers, count: list.entries.count)
+        lengths = CallLengths(bodies.map(\.length), callers)
     }
 
     /// Who calls a function that looks up the address that its caller returns to: `__builtin_return_address(1)`. What jumps there in a
@@ -181,8 +190,9 @@ struct Planner {
             switch reference.kind {
             case .call, .codeAddress:
                 if offset == 0 { marks[index].isReferenced = true } else { marks[index].direct |= bit }
+                if offset == 0, reference.kind == .codeAddress { marks[index].isHeld = true }
             case .guess:
-                if offset > 0 { marks[index].direct |= bit }
+                if offset > 0 { marks[index].direct |= bit } else { marks[index].isHeld = true }
             case .jump, .conditional:
                 if source == index {
                     marks[index].own |= bit
@@ -242,8 +252,10 @@ struct Planner {
         }
         sorted.removeLast(sorted.count - count)
         StoredAddresses.forEachDistance(from: sorted, code) { target in
-            // Numbers that are no table may lead to a function's beginning; that says nothing.
-            forEachWatching(target) { index, offset in if offset > 0 { marks[index].stored |= 1 << UInt16(offset) } }
+            // Numbers that are no table may lead to a function's beginning, and a table of functions does.
+            forEachWatching(target) { index, offset in
+                if offset > 0 { marks[index].stored |= 1 << UInt16(offset) } else { marks[index].isHeld = true }
+            }
         }
     }
 
@@ -295,12 +307,16 @@ struct Planner {
             case .arm: reason = planArm(index, &function)
             }
         }
+        var words: [UInt32] = []
+        if let why = reason, why.isOfBytes {
+            reason = planOtherwise(index, &function, &words, why)
+        }
         if entry.isResolver { function.flags |= UInt8(PLAN_FUNCTION_RESOLVER) }
         if let reason {
             function.tactic = Tactic.none.rawValue
             function.reason = reason.rawValue
         }
-        builder.add(function, names: list.names[entry.names])
+        builder.add(function, names: list.names[entry.names], sites: words)
     }
 
     private func fixedReason(_ index: Int) -> Reason? {
@@ -326,12 +342,17 @@ struct Planner {
 
     /// The code before it goes on in it, with more on the stack than a caller leaves. (Else it is as good as a tail call.)
     private func isRunInto(_ index: Int) -> Bool {
-        guard index > 0, bodies[index - 1].runsOn, !bodies[index - 1].isBroken else { return false }
-        let entry = list.entries[index], before = list.entries[index - 1]
-        let end = min(before.end, entry.address)
-        guard entry.address - end < 16, X86Scan.isPadding(Self.bytes(code, end, entry.address)) else { return false }
+        guard isReachedFromAbove(index) else { return false }
+        let entry = list.entries[index], end = min(list.entries[index - 1].end, entry.address)
         guard let function = frames.function(containing: end - 1) else { return true }
         return frames.row(of: function, at: Int(end - 1 - function.address)) != code.architecture.rowAtEntry
+    }
+
+    /// The code before it goes on in it.
+    private func isReachedFromAbove(_ index: Int) -> Bool {
+        guard index > 0, bodies[index - 1].runsOn, !bodies[index - 1].isBroken else { return false }
+        let entry = list.entries[index], end = min(list.entries[index - 1].end, entry.address)
+        return entry.address - end < 16 && X86Scan.isPadding(Self.bytes(code, end, entry.address))
     }
 
     /// Why the bytes [patch, patch + count) of the function cannot be replaced at once.
@@ -453,6 +474,112 @@ struct Planner {
         function.replaced = 4
         keep(index, &function, relocated)
         return nil
+    }
+
+    // MARK: - Functions whose first bytes cannot be moved by themselves
+
+    /// Plans a function whose first bytes cannot be replaced alone: by its call sites where nothing else can call it, since its code then
+    /// stays where it is; else as a whole, which pointers lead to as well; else by its call sites, although there may be other calls. nil: it
+    /// is done; else why not.
+    /// - Parameters:
+    ///   - words: gets the displacements (x86-64) or instructions (aarch64) of the call sites, relative to the base
+    ///   - why: why its first bytes cannot be replaced alone
+    private mutating func planOtherwise(_ index: Int, _ function: inout plan_function, _ words: inout [UInt32], _ why: Reason) -> Reason? {
+        let sites = callSites(of: index), isReached = !sites.isShort && !sites.words.isEmpty
+        if !isReached || sites.isHeld, planWhole(index, &function) { return nil }
+        guard isReached else { return sites.isShort ? .shortJump : why }
+        let entry = list.entries[index]
+        words = sites.words
+        (function.tactic, function.patch, function.replaced) = (Tactic.calls.rawValue, 0, 0)
+        function.flags = sites.isHeld ? UInt8(PLAN_FUNCTION_HELD) : 0
+        keep(index, &function, code.architecture == .x86 ? RelocatedCode() : ArmRelocator.jump(to: entry.address, code))
+        return nil
+    }
+
+    private mutating func findHeld() -> HeldAddresses {
+        let held = held ?? HeldAddresses(file, code, list)
+        self.held = held
+        return held
+    }
+
+    /// Moves all of a function, so that its own jumps into the replaced bytes lead to their copies. False: it is not done.
+    private mutating func planWhole(_ index: Int, _ function: inout plan_function) -> Bool {
+        let entry = list.entries[index], count = Int(entry.end - entry.address), patch = Int(function.patch), mark = marks[index]
+        let replaced = code.architecture == .x86 ? 5 : 4
+        // Exception handlers, and whoever enters in the middle, go on in the original, whose jumps to the first byte would be calls.
+        let inside = UInt16(truncatingIfNeeded: 1 << min(count, 16) - 1 << min(patch + 1, 16))
+        guard !bodies[index].runsOn, !bodies[index].hasHiddenTargets, entry.frames?.lsda == nil,
+            (mark.landing | mark.direct | mark.stored) & inside == 0, !isEnteredInside(entry)
+        else { return false }
+        func isEntry(_ target: UInt64) -> Bool {
+            let index = list.last(at: target)
+            return index >= 0 && list.entries[index].address == target && !list.entries[index].isPart
+        }
+        let relocated =
+            code.architecture == .x86
+            ? X86Relocator.whole(code, entry.address, count: count, patch: patch, isEntry: isEntry)
+            : ArmRelocator.whole(code, entry.address, count: count, patch: patch, isEntry: isEntry)
+        guard let relocated else { return false }
+        function.tactic = Tactic.whole.rawValue
+        function.replaced = UInt8(replaced)
+        keep(index, &function, relocated)
+        return true
+    }
+
+    /// Other code jumps behind the first byte, or data has an address from there.
+    private mutating func isEnteredInside(_ entry: FunctionEntry) -> Bool {
+        let next = bisect(middles.count) { middles[$0] <= entry.address }
+        if next < middles.count, middles[next] < entry.end { return true }
+        return findHeld().containsAny(in: entry.address + 1..<entry.end)
+    }
+
+    /// The direct calls of a function, and jumps to it from others.
+    private struct CallSites {
+        /// Their displacements (x86-64) or instructions (aarch64), relative to the base: in order, each once.
+        var words: [UInt32] = []
+        /// There may be other calls.
+        var isHeld = false
+        /// One has too few bits to lead to a stub.
+        var isShort = false
+    }
+
+    private mutating func callSites(of index: Int) -> CallSites {
+        var sites = CallSites(), found: [UInt32] = []
+        sites.isHeld = marks[index].isHeld || isReachedFromAbove(index)
+        for call in callers[index] {
+            let source = Int(call.source), site = code.base + UInt64(call.site)
+            if bodies[source].isBroken { // what begins an instruction there is a guess
+                sites.isHeld = true
+                continue
+            }
+            if isIteration(site, source, index) { continue }
+            let word: UInt64?
+            switch code.architecture {
+            case .x86: word = X86Relocator.displacement(at: site, code)
+            case .arm: word = ArmRelocator.isLong(at: site, code) ? site : nil
+            }
+            if let word { found.append(UInt32(word - code.base)) } else { sites.isShort = true }
+        }
+        found.sort()
+        for word in found where sites.words.last != word { sites.words.append(word) } // functions may overlap
+        sites.isHeld = sites.isHeld || findHeld().contains(list.entries[index].address)
+        return sites
+    }
+
+    /// A jump from the part of a function that the compiler has put elsewhere (NAME.cold) to its first byte: no call, as one from within.
+    private func isIteration(_ site: UInt64, _ source: Int, _ index: Int) -> Bool {
+        guard list.entries[source].isPart, !isCall(site) else { return false }
+        return list.names[list.entries[source].names].contains { part in
+            list.names[list.entries[index].names].contains { name in
+                part.count > name.count && part[name.count] == UInt8(ascii: ".") && part.prefix(name.count).elementsEqual(name)
+            }
+        }
+    }
+
+    private func isCall(_ site: UInt64) -> Bool {
+        let bytes = code.code(at: site)
+        if code.architecture == .arm, let word = bytes.load(0, as: UInt32.self) { return word & 0xfc00_0000 == 0x9400_0000 }
+        return bytes.load(0, as: UInt8.self) == 0xe8
     }
 
     private mutating func keep(_ index: Int, _ function: inout plan_function, _ relocated: RelocatedCode) {

@@ -66,13 +66,13 @@ enum ArmRelocator {
         switch ArmInstruction(word) {
         case .branch(let distance):
             emit(0x1400_0000)
-            fix(PLAN_BRANCH26, target(distance))
+            fix(PLAN_STUB26, target(distance))
             relocated.isEnded = true
         case .conditional(let distance): // over a branch, if not; to the branch, if so
             let isTest = word & 0x7e00_0000 == 0x3600_0000
             let mask: UInt32 = isTest ? 0x3fff << 5 : 0x7ffff << 5
             emit(word & ~mask | 2 << 5, 0x1400_0002, 0x1400_0000)
-            fix(PLAN_BRANCH26, target(distance))
+            fix(PLAN_STUB26, target(distance))
         case .page(let distance):
             emit(word & 0x9f00_001f)
             fix(PLAN_PAGE21, site & ~4095 &+ UInt64(bitPattern: distance))
@@ -103,7 +103,7 @@ enum ArmRelocator {
             fix(PLAN_LOW12, back)
             if case .call(let distance) = ArmInstruction(word) {
                 emit(0x1400_0000)
-                fix(PLAN_BRANCH26, target(distance))
+                fix(PLAN_STUB26, target(distance))
             }
             relocated.isEnded = true
         case .register, .stop:
@@ -130,6 +130,55 @@ enum ArmRelocator {
             fix(PLAN_BRANCH26, address &+ UInt64(relocated.resume))
         }
         return relocated
+    }
+
+    /// b or bl, which reach 128 MB.
+    static func isLong(at site: UInt64, _ code: ModuleCode) -> Bool {
+        code.code(at: site).load(0, as: UInt32.self).map { $0 & 0x7c00_0000 == 0x1400_0000 } ?? false
+    }
+
+    /// A jump to a function whose own bytes stay.
+    static func jump(to address: UInt64, _ code: ModuleCode) -> RelocatedCode {
+        var relocated = RelocatedCode()
+        withUnsafeBytes(of: UInt32(0x1400_0000).littleEndian) { relocated.bytes += $0 }
+        relocated.instructions = [(0, 0)]
+        relocated.fix(PLAN_BRANCH26, address, code.base, at: 0, end: 4)
+        return relocated
+    }
+
+    /// Copies a function of `count` bytes from `patch` on, to its end. nil: it calls, makes a system call, jumps by a register, takes an
+    /// address by `adr` or from a literal, or is too long; or a jump out of it is conditional, or leads to where `isEntry` says that no
+    /// function begins.
+    static func whole(_ code: ModuleCode, _ address: UInt64, count: Int, patch: Int, isEntry: (UInt64) -> Bool) -> RelocatedCode? {
+        let bytes = code.code(at: address), own = address &+ UInt64(patch)..<address &+ UInt64(count)
+        guard count <= bytes.count, count > patch, (count - patch) % 4 == 0, count - patch <= Int(PLAN_RELOCATED_MOST_BYTES) else {
+            return nil
+        }
+        var relocated = RelocatedCode()
+        for offset in stride(from: patch, to: count, by: 4) {
+            guard var word = bytes.load(offset, as: UInt32.self) else { return nil }
+            let site = address &+ UInt64(offset)
+            var fixup: (kind: plan_fixup_kind, target: UInt64)?
+            switch ArmInstruction(word) {
+            case .branch(let distance), .conditional(let distance):
+                let target = site &+ UInt64(bitPattern: distance)
+                if own.contains(target) { break }
+                guard word & 0xfc00_0000 == 0x1400_0000, isEntry(target), !(address..<own.lowerBound).contains(target) else { return nil }
+                (word, fixup) = (0x1400_0000, (PLAN_STUB26, target))
+            case .page(let distance):
+                (word, fixup) = (word & 0x9f00_001f, (PLAN_PAGE21, site & ~4095 &+ UInt64(bitPattern: distance)))
+            case .call, .near, .literal: return nil
+            case .register: if !ArmInstruction.isReturn(word) { return nil }
+            case .stop: break
+            case .other: if word & 0xffe0_001f == 0xd400_0001 || word & 0xfe00_0000 == 0xd600_0000 { return nil } // svc; blr
+            }
+            withUnsafeBytes(of: word.littleEndian) { relocated.bytes += $0 }
+            let end = relocated.bytes.count
+            if let fixup { relocated.fix(fixup.kind, fixup.target, code.base, at: end - 4, end: end) }
+        }
+        relocated.resume = count
+        relocated.isEnded = true
+        return relocated.reason == .no ? relocated : nil
     }
 }
 

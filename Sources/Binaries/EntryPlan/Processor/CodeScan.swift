@@ -34,8 +34,11 @@ struct EntryFinder {
     ) {
         if !(target >= entry.address && target < entry.end) {
             body.leadsElsewhere = true
-            if !starts.contains(target), code.text.contains(target) { body.jumpsInside = true }
-            transfer(target, index, &body)
+            if !starts.contains(target), code.text.contains(target) {
+                body.jumpsInside = true
+                found.middles.append(target)
+            }
+            transfer(site, target, index, &body)
         } else if target <= site {
             body.length.hasLoop = true
         }
@@ -44,17 +47,18 @@ struct EntryFinder {
 
     mutating func call(_ site: UInt64, _ target: UInt64, _ index: Int, _ body: inout ScannedCode.Body) {
         body.leadsElsewhere = true
-        transfer(target, index, &body)
+        transfer(site, target, index, &body)
         if starts.contains(target) ? unnamed.contains(target) : watched.contains(target) { add(site, target, index, .call) }
+        if !starts.contains(target), code.text.contains(target) { found.middles.append(target) }
     }
 
     /// A call, or a jump out of the entry: as good as a call if it leads to a function's first byte.
-    private mutating func transfer(_ target: UInt64, _ index: Int, _ body: inout ScannedCode.Body) {
+    private mutating func transfer(_ site: UInt64, _ target: UInt64, _ index: Int, _ body: inout ScannedCode.Body) {
         if !starts.contains(target) {
             body.length.leadsToUnknown = true
         } else {
             body.length.calls = true
-            found.transfers.append(Transfer(source: UInt32(index), target: UInt32(target - code.base)))
+            found.transfers.append(Transfer(source: UInt32(index), target: UInt32(target - code.base), site: UInt32(site - code.base)))
         }
     }
 
@@ -62,7 +66,7 @@ struct EntryFinder {
     mutating func addBase(_ address: UInt64) { found.bases.append(address) }
 
     mutating func guess(_ site: UInt64, _ target: UInt64, _ index: Int) {
-        if watched.contains(target), !starts.contains(target) { add(site, target, index, .guess) }
+        if watched.contains(target) { add(site, target, index, .guess) }
     }
 
     mutating func add(_ site: UInt64, _ target: UInt64, _ index: Int, _ kind: EntryReference.Kind) {

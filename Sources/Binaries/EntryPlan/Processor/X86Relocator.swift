@@ -43,7 +43,7 @@ enum X86Relocator {
         let flags = UInt32(instruction.flags)
         switch x86_kind(UInt32(instruction.kind)) {
         case X86_JUMP:
-            jump(to: target, base, &relocated)
+            jump(to: target, base, &relocated, PLAN_STUB32)
             relocated.isEnded = true
         case X86_CONDITIONAL:
             if flags & UInt32(X86_SHORT_ONLY) != 0 {
@@ -51,10 +51,10 @@ enum X86Relocator {
                 return
             }
             relocated.bytes += [0x0f, 0x80 | instruction.opcode & 0xf] // Jcc rel32, whatever its form was
-            displacement(target, base, &relocated)
+            displacement(target, base, &relocated, PLAN_STUB32)
         case X86_CALL:
             pushReturn(address &+ UInt64(length), base, &relocated)
-            jump(to: target, base, &relocated)
+            jump(to: target, base, &relocated, PLAN_STUB32)
             relocated.isEnded = true
             relocated.isCall = true
         case X86_INDIRECT_CALL:
@@ -91,14 +91,68 @@ enum X86Relocator {
         }
     }
 
-    private static func displacement(_ target: UInt64, _ base: UInt64, _ relocated: inout RelocatedCode) {
+    private static func displacement(_ target: UInt64, _ base: UInt64, _ relocated: inout RelocatedCode, _ kind: plan_fixup_kind) {
         relocated.bytes += [0, 0, 0, 0]
-        relocated.fix(PLAN_RELATIVE32, target, base, at: relocated.bytes.count - 4, end: relocated.bytes.count)
+        relocated.fix(kind, target, base, at: relocated.bytes.count - 4, end: relocated.bytes.count)
     }
 
-    private static func jump(to target: UInt64, _ base: UInt64, _ relocated: inout RelocatedCode) {
+    private static func jump(
+        to target: UInt64, _ base: UInt64, _ relocated: inout RelocatedCode, _ kind: plan_fixup_kind = PLAN_RELATIVE32
+    ) {
         relocated.bytes.append(0xe9)
-        displacement(target, base, &relocated)
+        displacement(target, base, &relocated, kind)
+    }
+
+    /// Copies a function of `count` bytes from `patch` on, to its end: each instruction with its own length, so that jumps within stay as
+    /// they are. nil: it calls, makes a system call, jumps by a register, takes an address within itself, or is too long; or a jump out
+    /// of it is short, or leads to where `isEntry` says that no function begins.
+    static func whole(_ code: ModuleCode, _ address: UInt64, count: Int, patch: Int, isEntry: (UInt64) -> Bool) -> RelocatedCode? {
+        let bytes = code.code(at: address), own = address &+ UInt64(patch)..<address &+ UInt64(count)
+        guard count <= bytes.count, count - patch >= 5, count - patch <= Int(PLAN_RELOCATED_MOST_BYTES),
+            let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        else { return nil }
+        var relocated = RelocatedCode(), instruction = x86_instruction(), offset = patch
+        while offset < count {
+            guard x86_decode(start + offset, count - offset, &instruction) != 0 else { return nil }
+            let target = address &+ UInt64(offset) &+ UInt64(bitPattern: instruction.target)
+            var kind = PLAN_RELATIVE32, word = Int(instruction.displacement)
+            switch x86_kind(UInt32(instruction.kind)) {
+            case X86_CALL, X86_INDIRECT_CALL, X86_SYSTEM, X86_TRANSACTION: return nil
+            case X86_INDIRECT_JUMP where instruction.displacement == 0: return nil
+            case X86_LEA where own.contains(target): return nil
+            case X86_JUMP, X86_CONDITIONAL:
+                if own.contains(target) { break }
+                guard isEntry(target), !(address..<own.lowerBound).contains(target), isLong(instruction) else { return nil }
+                (kind, word) = (PLAN_STUB32, Int(instruction.immediate))
+            default: break
+            }
+            let at = relocated.bytes.count
+            relocated.bytes += UnsafeBufferPointer(start: start + offset, count: Int(instruction.length))
+            if word > 0 {
+                for n in 0..<4 { relocated.bytes[at + word + n] = 0 }
+                relocated.fix(kind, target, code.base, at: at + word, end: relocated.bytes.count)
+            }
+            offset += Int(instruction.length)
+        }
+        relocated.resume = count
+        relocated.isEnded = true
+        return relocated.reason == .no ? relocated : nil
+    }
+
+    /// A jump or call with a displacement of 32 bits, which are its last bytes.
+    private static func isLong(_ instruction: x86_instruction) -> Bool {
+        instruction.immediate != 0 && instruction.length == instruction.immediate + 4
+            && UInt32(instruction.flags) & UInt32(X86_SHORT_ONLY) == 0
+    }
+
+    /// Returns where the displacement of the direct jump or call at `site` is; nil: it has less than 32 bits.
+    static func displacement(at site: UInt64, _ code: ModuleCode) -> UInt64? {
+        let bytes = code.code(at: site)
+        var instruction = x86_instruction()
+        guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), x86_decode(start, bytes.count, &instruction) != 0,
+            [X86_CALL, X86_JUMP, X86_CONDITIONAL].contains(x86_kind(UInt32(instruction.kind))), isLong(instruction)
+        else { return nil }
+        return site &+ UInt64(instruction.immediate)
     }
 
     /// Pushes the return address that the callee would have without us: unwinders, look-ups of the caller and jumps out of the callee

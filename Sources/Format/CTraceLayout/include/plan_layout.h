@@ -1,6 +1,7 @@
 // The plan of a module, declared once: what `tracer plan` found of each function, and what an agent needs to patch its entry.
 // docs/internals/entry-patches.md describes it in prose. One file for each module: a header, functions in the order of their addresses,
-// fixups, bytes (relocated instructions and where they come from), keys of names, and names. Little-endian; 0 is in what is not used.
+// fixups, call sites, bytes (relocated instructions and where they come from), keys of names, and names. Little-endian; 0 is in what is
+// not used.
 // The names are last, with a checksum of their own: who wants all functions of a module need not read them.
 //
 // Every index and offset is checked by whoever reads the file (TraceFormat/PlanContent.swift); nothing in it is a pointer, and a
@@ -12,8 +13,8 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
-#define PLAN_VERSION 2
-#define PLAN_RULES 17 /* one more whenever the same module would get another plan */
+#define PLAN_VERSION 3
+#define PLAN_RULES 18 /* one more whenever the same module would get another plan */
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
@@ -39,16 +40,18 @@ struct plan_file {
     uint32_t fixup_count;
     uint32_t functions, fixups, bytes, bytes_count, names, names_count; // offsets in the file, and bytes
     uint32_t keys, key_count; // offset; PLAN_NAME_… of each name, in the order of the functions
-    uint32_t unused[3];
+    uint32_t sites, site_count; // offset of plan_site, by function and then by address
+    uint32_t unused;
     uint64_t names_checksum;  // checksum of everything from `names` on
 };
 
 enum { PLAN_OPTION_TRAPS = 1 };
 
-enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN_TRAP, PLAN_TACTICS };
+enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN_TRAP, PLAN_WHOLE, PLAN_CALLS, PLAN_TACTICS };
 
 // The plan of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its relocated instructions do what they
-// did, and go on at `resume`.
+// did, and go on at `resume`. PLAN_WHOLE: they are all of the function's, each as far from the first as the original. PLAN_CALLS: nothing is
+// replaced (`replaced` is 0), its call sites lead to its stub, and its relocated instructions are a jump to its first byte.
 struct plan_function {
     uint32_t address; // relative to base
     uint32_t byte_count;
@@ -80,6 +83,9 @@ enum {
     PLAN_FUNCTION_BOUNDED = 16, // no call of it runs an instruction twice, nor code that is not known: no call is long
     PLAN_FUNCTION_WAITS = 32, // it makes system calls, pauses or locks, or leads to what does, by direct calls
     PLAN_FUNCTION_OBJECT = 64, // its first argument is what its callers wait for, or wake others for: RustWaits.swift
+    PLAN_FUNCTION_HELD =
+        128, // PLAN_CALLS: it may be called from elsewhere than its sites: its address is taken, or exported, or bytes that
+    // are no known code may call it
 };
 
 // A name's key, a uint32_t: enough for the agent to see that the name is not one that it treats specially.
@@ -93,6 +99,13 @@ struct plan_instruction {
     uint8_t original; // from the function's address
 };
 
+// A direct call of a function of PLAN_CALLS, or a jump to it from another one: the 32 bits that hold the distance (x86-64), or the instruction
+// (aarch64).
+struct plan_site {
+    uint32_t function; // its number
+    uint32_t word; // relative to base
+};
+
 // A word of the relocated instructions that depends on where they lie. `target` is relative to base.
 enum plan_fixup_kind {
     PLAN_RELATIVE32, // 32 bits: target less the address of the relocated instructions + end
@@ -103,6 +116,8 @@ enum plan_fixup_kind {
     PLAN_LOW12, // add: target's offset in its page
     PLAN_LOAD12_4, // ldr of 4 bytes: the same, by four
     PLAN_LOAD12_8, // and of 8
+    PLAN_STUB32, // PLAN_RELATIVE32 of a function of PLAN_CALLS: to its stub, if it has one
+    PLAN_STUB26, // the same of PLAN_BRANCH26
     PLAN_FIXUP_KINDS
 };
 struct plan_fixup {
@@ -120,6 +135,7 @@ static inline uint64_t plan_mix(uint64_t a, uint64_t b) {
 }
 
 _Static_assert(sizeof(struct plan_file) == 160 && offsetof(struct plan_file, checksum) == PLAN_CHECKSUM_OFFSET &&
-                   sizeof(struct plan_function) == 48 && sizeof(struct plan_fixup) == 8 && sizeof(struct plan_instruction) == 2,
+                   sizeof(struct plan_function) == 48 && sizeof(struct plan_fixup) == 8 && sizeof(struct plan_instruction) == 2 &&
+                   sizeof(struct plan_site) == 8,
                "plan");
 #endif

@@ -133,7 +133,8 @@ package struct FunctionUse: Sendable {
             }
             guard var function = used[address] else { continue } // within a function, or in a linkage stub
             function.calls = max(sums.calls, sums.isCalled ? 1 : 0)
-            function.isLeast = sums.isLeast || recording == .slots // its own module may have called it
+            // Its own module may have called it, or somebody by its address.
+            function.isLeast = sums.isLeast || recording == .slots || function.reason == .otherCalls
             if function.calls > 0 {
                 function.reason = nil
             } else if sums.mayBeMissed {

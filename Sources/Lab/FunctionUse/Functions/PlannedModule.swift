@@ -14,6 +14,8 @@ struct PlannedFunction: Sendable {
     var refusal: Reason?
     var isLeaf: Bool
     var isResolver: Bool
+    /// Only its direct calls are recorded, and there may be others.
+    var hasOtherCalls: Bool
 }
 
 struct PlannedModule: Sendable {
@@ -29,7 +31,8 @@ struct PlannedModule: Sendable {
                     symbols: function.name_count == 0 ? [] : plan.file.names(of: function),
                     refusal: function.tactic == 0 ? Reason(rawValue: function.reason) : nil,
                     isLeaf: UInt32(function.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0,
-                    isResolver: UInt32(function.flags) & UInt32(PLAN_FUNCTION_RESOLVER) != 0)
+                    isResolver: UInt32(function.flags) & UInt32(PLAN_FUNCTION_RESOLVER) != 0,
+                    hasOtherCalls: UInt32(function.flags) & UInt32(PLAN_FUNCTION_HELD) != 0)
             }
         }
     }

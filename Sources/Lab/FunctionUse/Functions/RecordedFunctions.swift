@@ -45,14 +45,19 @@ struct RecordedFunctions {
                 doubtful += 1
                 return .slotAlone
             }
-            return function.isResolver ? general ?? .resolver : general
+            return doubt(about: function)
         }
         let special = eligible - patched.patched
         if wanted != patched.functions || special < 0 || special > doubtful { return planned.map { _ in .otherPlan } }
         if special == 0 { // all of them are
-            for index in reasons.indices where reasons[index] == .slotAlone { reasons[index] = general }
+            for index in reasons.indices where reasons[index] == .slotAlone { reasons[index] = doubt(about: planned[index]) }
         }
         return reasons
+    }
+
+    /// Why calls of a function may be unknown that was recorded; nil: none are.
+    private func doubt(about function: PlannedFunction) -> UnknownReason? {
+        general ?? (function.isResolver ? .resolver : function.hasOtherCalls ? .otherCalls : nil)
     }
 
     private func isAskedFor(_ function: PlannedFunction, _ module: String, _ isMain: Bool) -> Bool {

@@ -19,6 +19,8 @@ package enum UnknownReason: Hashable, Sendable {
     /// The program began to record by itself.
     case laterStart
     case resolver
+    /// Only its direct calls are recorded, and there may be others.
+    case otherCalls
 
     package var text: String {
         switch self {
@@ -32,6 +34,7 @@ package enum UnknownReason: Hashable, Sendable {
         case .lost: "Calls are missing from one of the traces: it may have been called there."
         case .laterStart: "One of the traces starts when the program called tracer_start: it may have been called before."
         case .resolver: "It is an IFUNC resolver: in a module loaded at start-up, the loader calls it before recording begins."
+        case .otherCalls: "Only direct calls of it are recorded, not by pointer: it may have been called by its address."
         }
     }
 }

@@ -11,7 +11,8 @@ struct Plan: ParsableCommand {
         usage: "tracer plan [options] FILE …",
         discussion: """
             Only reads the file; runs nothing. A plan is cached in ~/.cache/tracer/plans and made again when the file changes. \
-            nops, jump5, jump2, word, trap: what is replaced at a function's entry (docs/guide/commands/plan.md).
+            nops, jump5, jump2, word, whole, trap: what is replaced at a function's entry; calls: its direct calls are \
+            redirected (docs/guide/commands/plan.md).
 
             EXAMPLES
               tracer plan ./app
@@ -82,6 +83,7 @@ struct Plan: ParsableCommand {
         }
         try output.lines(table.lines(output.style, width: output.width))
         try writeReasons(chosen, output)
+        try writeDirectOnly(chosen, output)
         guard all || !functions.isEmpty else { return }
         let short = ShortNames(
             chosen.flatMap { each in each.functions.flatMap { each.plan.file.names(of: $0).map { demangled($0) } } }, names.style)
@@ -99,6 +101,12 @@ struct Plan: ParsableCommand {
         return percent(share < 1 ? min(share, 0.999) : share)
     }
 
+    /// Writes how many functions miss calls by pointer, with some of them.
+    private func writeDirectOnly(_ chosen: [PlannedFunctions], _ output: Output) throws {
+        let found = chosen.flatMap { each in each.functions.filter(\.isDirectOnly).map { (each, $0) } }
+        if !found.isEmpty { try write(found, "Recorded where they are called directly, not by pointer.", output) }
+    }
+
     /// Writes the reasons of refusals, the most frequent first, each with some of its functions.
     private func writeReasons(_ chosen: [PlannedFunctions], _ output: Output) throws {
         var refused: [UInt8: [(PlannedFunctions, plan_function)]] = [:]
@@ -106,12 +114,21 @@ struct Plan: ParsableCommand {
             for function in each.functions where function.tactic == 0 { refused[function.reason, default: []].append((each, function)) }
         }
         for (number, functions) in refused.sorted(by: { ($1.value.count, $0.key) < ($0.value.count, $1.key) }) {
-            try output.line("")
-            try output.line("\(leftFilled(grouped(functions.count), 9))  \(Reason(rawValue: number)?.text ?? "")")
-            let examples = functions.prefix(3).map { shortened(demangled($0.0.plan.file.names(of: $0.1)[0]), 60) }
-            try output.line(output.style.dim("           " + examples.joined(separator: ", ") + (functions.count > 3 ? ", …" : "")))
+            try write(functions, Reason(rawValue: number)?.text ?? "", output)
         }
     }
+
+    private func write(_ functions: [(PlannedFunctions, plan_function)], _ text: String, _ output: Output) throws {
+        try output.line("")
+        try output.line("\(leftFilled(grouped(functions.count), 9))  \(text)")
+        let examples = functions.prefix(3).map { shortened(demangled($0.0.plan.file.names(of: $0.1)[0]), 60) }
+        try output.line(output.style.dim("           " + examples.joined(separator: ", ") + (functions.count > 3 ? ", …" : "")))
+    }
+}
+
+extension plan_function {
+    /// Its direct calls are recorded, and there may be others.
+    fileprivate var isDirectOnly: Bool { UInt32(flags) & UInt32(PLAN_FUNCTION_HELD) != 0 }
 }
 
 /// The functions of a module that are shown.
@@ -173,8 +190,13 @@ extension PlanRow: Presentation.Record {
         Member("module", \.plan.path)
         Member("address", "as linked, hexadecimal", \.address).column("address") { $0.address }
         Member("size", "in bytes", \.function.byte_count).column("bytes") { grouped($0.function.byte_count) }
-        Member("tactic", "what is replaced at its entry", \.tactic).column("tactic", .text) { $0.tactic }
+        Member("tactic", "what is replaced at its entry; calls: its direct calls are redirected", \.tactic).column("tactic", .text) { row in
+            row.tactic + (row.function.isDirectOnly ? ", not by pointer" : "")
+        }
         Member("reason", "why it cannot be recorded; null where it can", \.reason)
+        Member.optional("direct_only", "true: calls by pointer, or from other modules but through slots, are not recorded") {
+            $0.function.isDirectOnly ? true : nil
+        }
         Member.optional("aliases", "its other names, demangled") { $0.aliases }
     }
 }

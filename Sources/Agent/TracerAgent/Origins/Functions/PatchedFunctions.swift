@@ -21,6 +21,7 @@ enum PatchedFunctions {
         var descriptions: UInt64 = 0
         var base: UInt64 = 0 // base of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each hook, where they are to be put back
+        var firstWritten: UInt64 = 0 // lowest address in the module at which something was written
     }
     nonisolated(unsafe) private static var areas = Table<Area>() // ModuleLock is held by who appends
 
@@ -30,8 +31,11 @@ enum PatchedFunctions {
     }
     @inline(never) private static func leadsToStub(_ address: UInt64, _ module: Int) -> Bool {
         let image = withUnsafePointer(to: &ModuleTable.modules.pointer(module).pointee.image) { $0 }
-        guard let target = EntryPatch.target(of: address, in: image) else { return false }
-        return target &- areas[module].code < areas[module].codeBytes
+        guard let target = EntryPatch.target(of: address, in: image), target &- areas[module].code < areas[module].codeBytes else {
+            return false
+        }
+        // A function that only jumps to a patched one begins as if it were one itself.
+        return tracer_original(target).address &- address < 16
     }
 
     // MARK: - Patching
@@ -147,6 +151,7 @@ enum PatchedFunctions {
         var count: UInt32 = 0 // how many of them are to be patched
         var codeBytes: UInt64 = 0
         var shapes: UInt32 = 0
+        private(set) var stubs: UnsafeMutablePointer<UInt64>? // one a function of the plan, 0: it is not recorded by call sites
         var isDamaged = false // the plan's names are
 
         static let isChosen: UInt8 = 1
@@ -156,7 +161,43 @@ enum PatchedFunctions {
 
         func release() {
             Memory.release(chosen, max(plan.functionCount, 1))
+            Memory.release(stubs, plan.functionCount &* MemoryLayout<UInt64>.stride)
             source.release()
+        }
+
+        /// Notes where the stubs of functions with call sites will be, the first of all at `code`. False: there is no memory for it.
+        mutating func placeStubs(from code: UInt64) -> Bool {
+            if plan.siteCount == 0 { return true }
+            guard let pages = Memory.pages(plan.functionCount &* MemoryLayout<UInt64>.stride) else { return false }
+            let stubs = pages.bindMemory(to: UInt64.self, capacity: plan.functionCount)
+            var address = code
+            for n in 0..<plan.functionCount where chosen[n] != 0 {
+                if PlanContent.isByCalls(plan.function(n)) { stubs[n] = address }
+                address = address &+ bytes(plan.function(n).pointee)
+            }
+            self.stubs = stubs
+            return true
+        }
+        /// Returns the stub of a function with call sites, by its address less the base; nil: it is not chosen.
+        func stub(of address: UInt32) -> UInt64? {
+            guard let stubs, let n = plan.number(at: address), stubs[n] != 0 else { return nil }
+            return stubs[n]
+        }
+        /// Calls `body` with each call site of a chosen function, and the function's stub.
+        func forEachSite(_ body: (_ word: UInt64, _ stub: UInt64) -> Void) {
+            guard let stubs else { return }
+            for k in 0..<plan.siteCount {
+                let site = plan.site(k), stub = stubs[Int(site.function)]
+                if stub != 0 { body(base &+ UInt64(site.word), stub) }
+            }
+        }
+        /// Returns true if all calls of the function are where the plan says.
+        func hasSites(_ n: Int, _ image: UnsafePointer<Image>) -> Bool {
+            for k in plan.sites(of: n) {
+                let target = base &+ UInt64(plan.function(n).pointee.address)
+                if !EntryPatch.leads(base &+ UInt64(plan.site(k).word), to: target, in: image) { return false }
+            }
+            return true
         }
 
         mutating func choose(_ choice: Choice) {
@@ -261,27 +302,41 @@ enum PatchedFunctions {
         if work.count == 0 { return true }
         // The same file at the same address as before: it has stubs.
         let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
-        guard let area = isAgain ? old : makeArea(work, image) else {
+        guard var area = isAgain ? old : makeArea(work, image) else {
             refuse(module, "there is no free address space for stubs near it")
+            return false
+        }
+        if !work.placeStubs(from: area.code) {
+            refuse(module, "there is no memory for it")
             return false
         }
         if !isAgain && !fill(area, work, module) {
             _ = Message.refuseCode()
             return false
         }
-        var address = area.code, count = 0
+        var address = area.code, count = 0, first = UInt64.max
+        // First the sites: some are among bytes that are replaced, and stay so when these are put back.
+        work.forEachSite { word, stub in
+            EntryPatch.lead(word, to: stub)
+            first = min(first, word)
+        }
         for n in 0..<plan.functionCount where work.chosen[n] != 0 {
-            let function = plan.function(n).pointee
+            let function = plan.function(n).pointee, isByCalls = PlanContent.isByCalls(plan.function(n))
             if let replaced = area.replaced {
                 let entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
                 replaced[count] = ReplacedBytes(
                     address: entry, original: UnsafePointer(bitPattern: UInt(entry))!, count: EntryPatch.writtenBytes(function))
+                if isByCalls { replaced[count].state = .isOver } // its calls go on leading past the recorder
                 CalledFunctions.isReplaced(hook(count, of: area))
             }
-            EntryPatch.redirect(function, base: work.base, to: address)
+            if !isByCalls {
+                EntryPatch.redirect(function, base: work.base, to: address)
+                first = min(first, work.base &+ UInt64(function.address))
+            }
             address = address &+ work.bytes(function)
             count &+= 1
         }
+        area.firstWritten = first
         areas[work.index] = area
         return true
     }
@@ -303,7 +358,7 @@ enum PatchedFunctions {
         while first < plan.functionCount {
             var next = first, low: UInt64 = 0, high: UInt64 = 0
             while next < plan.functionCount {
-                if work.chosen[next] != 0 {
+                if work.chosen[next] != 0 && !PlanContent.isByCalls(plan.function(next)) {
                     let function = plan.function(next).pointee, entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
                     let last = entry &+ UInt64(function.replaced) &- 1
                     if !image.pointee.isCode(entry) || !image.pointee.isCode(last) { return false }
@@ -318,7 +373,10 @@ enum PatchedFunctions {
             }
             if high > low { Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(low))!, Int(high &- low)) }
             for n in first..<next where work.chosen[n] != 0 {
-                if !EntryPatch.fits(plan.function(n).pointee, in: image, base: work.base) { return false }
+                let fits =
+                    PlanContent.isByCalls(plan.function(n))
+                    ? work.hasSites(n, image) : EntryPatch.fits(plan.function(n).pointee, in: image, base: work.base)
+                if !fits { return false }
                 work.ask(n, image)
             }
             first = next
@@ -341,7 +399,10 @@ enum PatchedFunctions {
             let stub = UnsafeMutableRawPointer(bitPattern: UInt(address))!
             EntryPatch.writeStub(at: stub, hook: hook, function)
             relocated.add(function, plan)
-            if !EntryPatch.writeRelocated(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
+            let isWritten = EntryPatch.writeRelocated(
+                at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base
+            ) { work.stub(of: $0) }
+            if !isWritten { return false }
             let entry = UnsafeMutablePointer<function_hook>(bitPattern: UInt(hook))!
             entry.pointee.target = UnsafeRawPointer(stub + Int(EntryPatch.stubBytes(function)))
             entry.pointee.head = UInt64(function.address)
@@ -424,8 +485,8 @@ enum PatchedFunctions {
         guard let replaced = area.replaced else { return nil }
         return (replaced + (Int(UInt64(UInt(bitPattern: hook)) &- area.hooks) / Int(FUNCTION_BYTES)), module)
     }
-    /// Returns the lowest address at which bytes of a module were replaced, as a plan's functions are sorted; 0: they are not kept.
-    static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.address ?? 0 }
+    /// Returns the lowest address at which bytes of a module were replaced; 0: they are not kept.
+    static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced == nil ? 0 : areas[module].firstWritten }
     /// In small steps as well where large ones find nothing: space may lie between them. After a program its heap begins, which sbrk makes
     /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): addresses there come last, and then the farthest first.
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {

@@ -1,6 +1,39 @@
 // Functions that may be called without an instruction which names them: whose address lies in data, that others may be bound to, that
 // the loader calls.
 import ELF
+import TraceFormat
+
+/// The same addresses, with those of instructions in an executable that is not moved, in order.
+struct HeldAddresses {
+    private let sorted: [UInt64]
+
+    init(_ file: CodeFile, _ code: ModuleCode, _ list: FunctionList) {
+        var held = HeldFunctions.all(file, code, list)
+        if code.isFixed { Self.insertConstants(code, list, &held) }
+        sorted = held.sorted()
+    }
+
+    func contains(_ address: UInt64) -> Bool { containsAny(in: address..<address + 1) }
+
+    func containsAny(in range: Range<UInt64>) -> Bool {
+        let next = bisect(sorted.count) { sorted[$0] < range.lowerBound }
+        return next < sorted.count && sorted[next] < range.upperBound
+    }
+
+    /// `mov $function, %register`: any four bytes of code that are the address of one.
+    private static func insertConstants(_ code: ModuleCode, _ list: FunctionList, _ held: inout Set<UInt64>) {
+        let starts = TextBits(code.text)
+        defer { starts.free() }
+        for entry in list.entries { starts.insert(entry.address) }
+        for entry in list.entries {
+            let bytes = code.code(at: entry.address), count = min(bytes.count, Int(clamping: entry.end - entry.address))
+            for offset in 0..<max(count - 3, 0) {
+                let value = UInt64(bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+                if starts.contains(value) { held.insert(value) }
+            }
+        }
+    }
+}
 
 enum HeldFunctions {
     static func all(_ file: CodeFile, _ code: ModuleCode, _ list: FunctionList) -> Set<UInt64> {
