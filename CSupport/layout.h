@@ -270,6 +270,8 @@ static inline uint32_t *tracer_loss(void) { return &tracer_mapping_lost; }
 static inline struct kernel_action *tracer_action(void) { return &tracer_program_action; }
 void tracer_mapping_add(void *start, uint64_t byte_count) __attribute__((visibility("hidden")));
 void tracer_mapping_remove(void *start) __attribute__((visibility("hidden")));
+/// Returns the start of the mapping with this number, or of the next one that there is; 0: none. The number becomes that of the one after it.
+uint64_t tracer_mapping_next(uint32_t *number, uint64_t *byte_count) __attribute__((visibility("hidden")));
 void tracer_mapping_fault(int, void *, void *) __attribute__((visibility("hidden")));
 #if defined(__x86_64__)
 void tracer_signal_return(void) __attribute__((visibility("hidden")));

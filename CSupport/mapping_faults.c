@@ -69,6 +69,16 @@ void tracer_mapping_remove(void *start) {
         if (mappings[n].start == (uint64_t)start) __atomic_store_n(&mappings[n].start, 0, __ATOMIC_RELEASE);
 }
 
+uint64_t tracer_mapping_next(uint32_t *number, uint64_t *byte_count) {
+    while (*number < mapping_count) {
+        struct mapping *mapping = &mappings[(*number)++];
+        if (mapping->start <= 1) continue;
+        *byte_count = mapping->byte_count;
+        return mapping->start;
+    }
+    return 0;
+}
+
 /// Private memory in the place of the mapping that holds the address: what is written from here on is lost, and the next
 /// slow path of any thread ends the recording. 0 when the address is none of ours.
 static int replace_mapping(uint64_t address) {

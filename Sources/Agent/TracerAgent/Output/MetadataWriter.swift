@@ -162,6 +162,12 @@ enum MetadataWriter {
             .assumingMemoryBound(to: trace_module_end_record.self)
     }
 
+    /// Returns true if records are there.
+    static func has(_ address: UInt64) -> Bool {
+        for n in 0..<pieces.count where UInt64(UInt(bitPattern: pieces[n].address)) == address { return true }
+        return false
+    }
+
     /// In a forked child, whose file has just been created: the parent's records, all but those of its threads,
     /// its messages and how it started. The parent's chunks are still mapped here, and are let go of afterwards.
     static func copyFromParent() {

@@ -92,10 +92,12 @@ enum SpareChunks {
         addresses[n] = 0
     }
 
-    /// In a forked child, before it gives up the chunks of its parent's threads, and afterwards.
+    /// In a forked child, before it gives up the chunks of its parent's threads, and afterwards. `own`: that of the thread that is left, which
+    /// is given up otherwise.
     static func leaveParents() { areParents = true }
-    static func becomeChild() {
-        for n in 0..<Int(count) where addresses[n] != 0 { leave(n) }
+    static func becomeChild(besides own: UnsafeMutableRawPointer?) {
+        for n in 0..<Int(count) where addresses[n] != 0 && addresses[n] != bits(own) { leave(n) }
+        for n in 0..<Int(count) { addresses[n] = 0 }
         count = 0
         areParents = false
     }

@@ -13,7 +13,7 @@ enum Open {
 enum Mapping {
     static let shared = 1, mayMove = 1
     static let pages = 0x2 | 0x20 | 0x4000 // MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE
-    static let fixedNoReplace = 0x10_0000
+    static let fixed = 0x10, fixedNoReplace = 0x10_0000
     static let mayMoveTo = 3 // MREMAP_MAYMOVE, MREMAP_FIXED
     static let dontUnmap = 4 // Linux 5.7, for files 5.13
 }

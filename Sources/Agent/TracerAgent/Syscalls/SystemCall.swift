@@ -55,6 +55,10 @@ enum Memory {
         let result = SystemCall.call(SystemCall.mmap, 0, byteCount, readWrite, Mapping.pages, -1, 0)
         return failed(result) ? nil : UnsafeMutableRawPointer(bitPattern: result)
     }
+    /// Puts zeroed private pages in the place of others.
+    static func replace(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
+        _ = SystemCall.call(SystemCall.mmap, bits(address), byteCount, readWrite, Mapping.pages | Mapping.fixed, -1, 0)
+    }
     /// True when the word there may be read: a futex's value is compared before anything is waited for, and then not for long
     /// (kernel/futex/waitwake.c, futex_wait_setup). Valgrind, too, knows this call.
     static func isReadable(_ address: UInt64) -> Bool {

@@ -156,17 +156,28 @@ struct ThreadRecorder {
         }
         ThreadContexts.removeAll()
         nextIndex = 0
+        SpareChunks.becomeChild(besides: recorder.context.pointee.chunk)
         recorder.detachChunk()
-        SpareChunks.becomeChild()
+        leaveParentsFile()
     }
 
-    /// The mapped chunk belongs to another process. It stays mapped if an interrupted trampoline may write to it.
-    private func detachChunk() {
-        let isPending = isWritePending
-        markElsewhere(countOwn())
-        if let chunk = context.pointee.chunk {
-            if isPending { SpareChunks.forget(chunk) } else { ThreadRecorder.leaveChunk(chunk, Int(context.pointee.chunk_bytes)) }
+    /// Puts private memory in the place of the parent's chunks: a trampoline that a signal interrupted, whose handler has forked,
+    /// goes on here with an address in one of them. In the parent's file it would add to words that the parent adds to, too: a call
+    /// completed twice is the enter of another function.
+    private static func leaveParentsFile() {
+        var number: UInt32 = 0, byteCount: UInt64 = 0
+        let header = UInt64(UInt(bitPattern: TraceOutput.header))
+        while true {
+            let start = tracer_mapping_next(&number, &byteCount)
+            guard let address = UnsafeMutableRawPointer(bitPattern: UInt(start)) else { return }
+            if start == header || MetadataWriter.has(start) { continue } // read from until the child has its own
+            tracer_mapping_remove(address)
+            Memory.replace(address, Int(byteCount))
         }
+    }
+    /// The mapped chunk belongs to another process.
+    private func detachChunk() {
+        markElsewhere(countOwn())
         context.pointee.chunk = nil
         context.pointee.chunk_bytes = 0
     }
