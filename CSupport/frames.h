@@ -89,6 +89,8 @@
 #define THREAD_LOW 16
 #define THREAD_CONTEXT 24
 #define THREAD_PASSES 32
+#define THREAD_COUNTS 48
+#define PASSES_RECORDED -0x40000000 /* below: the thread records its calls of counted functions, since it may not count them */
 
 // struct write_position
 #define POSITION_CURSOR 0
@@ -225,8 +227,9 @@ struct thread_state {
     uint64_t low; // end of the thread's own stack; all ones: every call leaves the fast path. Only its thread writes here: where
     // it lies may be unmapped, or used for something else, once the thread has ended
     struct thread_context *context; // also the top of the agent's stack for this thread
-    int64_t passes; // how many more calls of suppressed functions pass before Swift looks at how long they took
+    int64_t passes; // how many more calls of suppressed functions pass before Swift looks at one (PassedCalls.swift, HotFunctions.swift)
     uint64_t passes_ticks; // when it looked last; 0 never
+    uint8_t *counts; // the thread's counters; not NULL where `passes` is positive. Once set it stays for the thread's life
 };
 
 /// A call that raises an exception or lets one go on, on another stack; it never returns.
@@ -292,6 +295,11 @@ struct thread_context {
     uint64_t throw_count; // … and how many there have been: the next one is at this number modulo THROWS
     uint64_t caught; // exception that was caught last
     uint64_t look_at; // number of open frames on other stacks at which those that were left are looked for
+    // PassedCalls.swift: the chunk with the thread's counters, what each was when a call of its function was sampled last, and the state of a
+    // generator of random numbers.
+    void *passed_chunk;
+    uint64_t *passed_marks;
+    uint64_t random, interval; // `interval`: calls that passed from one sample to the next
 };
 
 /// Address range of the labels, from the first one to the end of the last block.
@@ -337,7 +345,8 @@ _Static_assert(AT(thread_context, alternate_mode, CONTEXT_ALTERNATE_MODE) && AT(
                    AT(thread_context, list_mask, CONTEXT_LIST_MASK) && AT(thread_context, tid, CONTEXT_TID),
                "thread context");
 _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, position, THREAD_POSITION) && AT(thread_state, low, THREAD_LOW) &&
-                   AT(thread_state, context, THREAD_CONTEXT) && AT(thread_state, passes, THREAD_PASSES),
+                   AT(thread_state, context, THREAD_CONTEXT) && AT(thread_state, passes, THREAD_PASSES) &&
+                   AT(thread_state, counts, THREAD_COUNTS),
                "thread state");
 _Static_assert(AT(write_position, cursor, POSITION_CURSOR) && AT(write_position, limit, POSITION_LIMIT) &&
                    AT(write_position, base, POSITION_BASE) && AT(write_position, chunk, POSITION_CHUNK) &&

@@ -9,7 +9,8 @@
 #define FUNCTION_TARGET 0
 #define FUNCTION_HEAD 8
 #define FUNCTION_KIND 16
-#define FUNCTION_ARGUMENT 18
+#define FUNCTION_ARGUMENT 17
+#define FUNCTION_COUNTER 18
 #define FUNCTION_ID 20
 #define FUNCTION_INSTANT 24
 #define FUNCTION_ENTER 24 /* in a patched function's hook: where its stub goes */
@@ -40,6 +41,8 @@
 #define CHUNK_FILTERED_DEPTH 64
 #define CHUNK_DROPPED 72
 
+#define SLOW_ORDINARY 1 /* result of tracer_slow_enter that is no frame */
+
 #define SPAN_MARK 0
 #define SPAN_BEGIN 1
 #define SPAN_END 2
@@ -67,8 +70,9 @@
 struct function_hook {
     const void *target;
     uint64_t head;    // head of an enter event; where only first calls count (CalledFunctions.swift): how many more calls are let by
-    uint16_t kind;
-    uint16_t argument; // number of the argument that its calls record, from 1; 0 none. In KIND_NUMBER: for calls of futex alone
+    uint8_t kind;
+    uint8_t argument; // number of the argument that its calls record, from 1; 0 none. In KIND_NUMBER: for calls of futex alone
+    uint16_t counter; // offset of a counted function's word in each thread's counters (THREAD_COUNTS)
     uint32_t function;
     uint64_t instant; // head of a complete event of no length; FUNCTION_ENTER of a patched function
 };
@@ -83,7 +87,7 @@ struct process_page {
 
 _Static_assert(sizeof(struct function_hook) == FUNCTION_BYTES && AT(function_hook, instant, FUNCTION_INSTANT) &&
                    AT(function_hook, function, FUNCTION_ID) && AT(function_hook, kind, FUNCTION_KIND) &&
-                   AT(function_hook, argument, FUNCTION_ARGUMENT),
+                   AT(function_hook, argument, FUNCTION_ARGUMENT) && AT(function_hook, counter, FUNCTION_COUNTER),
                "function hook");
 _Static_assert(STUB_BLOCK_BYTES == STUB_BLOCK * (STUB_BYTES + FUNCTION_BYTES), "stub block");
 _Static_assert(AT(process_page, alive, PROCESS_ALIVE) && AT(process_page, dropping, PROCESS_DROPPING) &&
@@ -166,7 +170,7 @@ static inline long tracer_stub_index(const void *address) {
 /// Symbols of the trampolines (*/trampoline.S): never called from C or Swift, only pointed to. One set with and one without
 /// a time filter; on aarch64 also for what the CPU can do and where thread-local state is. Its code goes from `enter` to `end`.
 struct trampoline_set {
-    uint64_t enter, special, returned, returned_checked, end, pass_checked; // pass_checked: 0 where no function is suppressed
+    uint64_t enter, special, returned, returned_checked, end, pass_checked, pass_counted; // the last two: 0 where no function is suppressed
 };
 extern const struct trampoline_set tracer_trampoline_sets[] __attribute__((visibility("hidden")));
 void tracer_loader_event(void) __attribute__((visibility("hidden")));
@@ -203,7 +207,8 @@ void tracer_call_unforeseen(void (*function)(void), long count) __attribute__((v
 uint64_t tracer_call_resolver(uint64_t resolver) __attribute__((visibility("hidden")));
 
 // Swift, called by the trampolines on the agent's stack with signals blocked.
-// A null result means: record nothing, jump to the target with the caller's return address in place.
+// A null result means: record nothing, jump to the target with the caller's return address in place. SLOW_ORDINARY: the trampoline records
+// the call as any other, so that its two clock reads are as near to it.
 struct frame_record *tracer_slow_enter(struct thread_state *, struct function_hook *, uint64_t stack_pointer,
                                        struct frame_record *unwritten) __attribute__((visibility("hidden")));
 void tracer_slow_exit(struct thread_state *, uint64_t label, uint64_t stack_pointer, uint64_t now_ticks)

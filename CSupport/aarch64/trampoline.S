@@ -246,7 +246,7 @@
 .endm
 // to = the word that says the object of a call of the function.
 .macro OBJECT_OF to, function
-    ldrh w\to, [\function, #FUNCTION_ARGUMENT]
+    ldrb w\to, [\function, #FUNCTION_ARGUMENT]
     cmp w\to, #2
     csel x\to, x1, x0, eq
     lsl x\to, x\to, #CONTROL_PAYLOAD_SHIFT
@@ -254,9 +254,9 @@
 .endm
 // The function in x17 has calls with an object, and this is one: of system calls by number, futex. w11 is spent.
 .macro IF_OBJECT then
-    ldrh w11, [x17, #FUNCTION_ARGUMENT]
+    ldrb w11, [x17, #FUNCTION_ARGUMENT]
     cbz w11, .Lno_object\@
-    ldrh w11, [x17, #FUNCTION_KIND]
+    ldrb w11, [x17, #FUNCTION_KIND]
     cmp w11, #KIND_NUMBER
     b.ne \then
     cmp w0, #SYS_futex
@@ -438,9 +438,9 @@
     .pushsection .data.rel.ro
     .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
     .if \filtered
-    .quad 0
+    .quad 0, 0
     .else
-    .quad tracer_pass_checked\variant
+    .quad tracer_pass_checked\variant, tracer_pass_counted\variant
     .endif
     .popsection
     .section .text.trampolines, "ax"
@@ -738,7 +738,7 @@ tracer_returned\variant:
     add x10, x10, :lo12:tracer_label_state
     ldr w10, [x10, #LABELS_FULL]
     cbz w10, .Lslow_enter\variant
-    ldrh w10, [x17, #FUNCTION_ARGUMENT]
+    ldrb w10, [x17, #FUNCTION_ARGUMENT]
     cbz w10, .Linstant\variant
     b .Lslow_enter\variant
 
@@ -920,12 +920,12 @@ tracer_returned\variant:
     .type tracer_special\variant, %function
 tracer_special\variant:
     SPILL
-    ldrh w9, [x17, #FUNCTION_KIND]
+    ldrb w9, [x17, #FUNCTION_KIND]
     cmp w9, #KIND_CALL
     mov w10, #KIND_PATCHED
     ccmp w9, w10, #4, ne                // Z
     b.ne .Lspecial_kind\variant
-    ldrh w10, [x17, #FUNCTION_ARGUMENT] // none: looked at once, and no longer; or it had no number, and another thread was faster
+    ldrb w10, [x17, #FUNCTION_ARGUMENT] // none: looked at once, and no longer; or it had no number, and another thread was faster
     cbz w10, .Lspilled\variant
 .Lobject\variant:
     FIND_RECORD \variant, \far
@@ -1013,7 +1013,7 @@ tracer_special\variant:
 .Lspecial_slow\variant:
     CONFINED w10, x10                   // a system call of ours could be forbidden
     cbz w10, .Lslow_enter\variant
-    ldrh w10, [x17, #FUNCTION_KIND]
+    ldrb w10, [x17, #FUNCTION_KIND]
     cmp w10, #KIND_INITIALIZER
     b.eq .Lunrecorded\variant
     ldr w10, [x17, #FUNCTION_ID]        // no id: no call that would be counted
@@ -1040,6 +1040,13 @@ tracer_special\variant:
     mov x9, x17
     SLOW_CALL tracer_slow_enter
     cbz x9, .Lunrecorded\variant
+    .ifeq \filtered
+    cmp x9, #SLOW_ORDINARY
+    b.ne .Lhas_frame\variant
+    ldr x30, [sp, #RETURN_SLOT]         // which the call of Swift has changed
+    b .Lspilled\variant
+.Lhas_frame\variant:
+    .endif
     ldr x10, [x9, #FRAME_LABEL]
     tbnz x10, #0, .Lpass\variant        // LABEL_TAIL
     and x10, x10, #-LABEL_BYTES
@@ -1066,11 +1073,50 @@ tracer_pass_checked\variant:
     TLS str x17, [x16, #THREAD_PASSES]
     ldr x17, [sp], #16
     .cfi_def_cfa_offset 0
-    b.mi tracer_special\variant
+    b.mi .Lpassed_slow\variant
     ldr x16, [x17, #FUNCTION_TARGET]
     br x16
     .cfi_endproc
     .size tracer_pass_checked\variant, . - tracer_pass_checked\variant
+    // As tracer_pass, and counts the call in one step, as COUNT does: a signal handler between a load and its store could fork, and the child
+    // store what was read in its parent. Every so many calls of a thread go to Swift, which has one of them recorded. A child that fork
+    // has just made must not count into its parent's file, in which its counters still lie.
+    .type tracer_pass_counted\variant, %function
+tracer_pass_counted\variant:
+    .cfi_startproc
+    PUSH x9, x10
+    THREAD x16, \far
+    TLS ldr x9, [x16, #THREAD_PASSES]
+    subs x9, x9, #1
+    TLS str x9, [x16, #THREAD_PASSES]
+    b.mi .Lnot_passed\variant
+    PROCESS w10, x10, PROCESS_ENABLED
+    cbz w10, .Lnot_counted\variant
+    TLS ldr x9, [x16, #THREAD_COUNTS]
+    ldrh w10, [x17, #FUNCTION_COUNTER]
+    add x9, x9, x10
+    COUNT \lse, x9, 0, x10, w16
+    POP x9, x10
+    ldr x16, [x17, #FUNCTION_TARGET]
+    br x16
+    .cfi_adjust_cfa_offset 16
+.Lnot_passed\variant:
+    mov x10, #PASSES_RECORDED
+    cmp x9, x10
+    POP x9, x10
+    b.lt tracer_enter\variant
+    b .Lpassed_slow\variant
+    .cfi_adjust_cfa_offset 16
+.Lnot_counted\variant:
+    POP x9, x10
+.Lpassed_slow\variant:
+    // Not tracer_special, which takes a function that has a number for an ordinary one.
+    SPILL
+    PROCESS w10, x10, PROCESS_ENABLED
+    cbz w10, .Lspecial_disabled\variant
+    b .Lspecial_slow\variant
+    .cfi_endproc
+    .size tracer_pass_counted\variant, . - tracer_pass_counted\variant
     .endif
 .Lend\variant:
 .endm
@@ -1362,7 +1408,7 @@ slow_call:
     .cfi_endproc
     .size slow_call, . - slow_call
 
-// The stub of a patched function that is not recorded any more comes here (HotFunctions.swift): x17 = hook.
+// The stub of a patched function that is not recorded any more comes here (CalledFunctions.swift, HotFunctions.swift): x17 = hook.
     .globl tracer_pass
     .hidden tracer_pass
     .type tracer_pass, %function
@@ -1633,7 +1679,7 @@ tracer_instrumented_enter:
     cmp x3, x1
     b.ne .Linstrumented_slow_enter
     ldr x3, [x9, #FRAME_FUNCTION]
-    ldrh w4, [x3, #FUNCTION_KIND]
+    ldrb w4, [x3, #FUNCTION_KIND]
     cmp w4, #KIND_PATCHED               // its target is relocated code
     b.eq .Linstrumented_slow_enter
     ldr x3, [x3, #FUNCTION_TARGET]

@@ -229,7 +229,7 @@
 .endm
 // A hook becomes the word that says the call's object.
 .macro OBJECT_OF function
-    cmpw $2, FUNCTION_ARGUMENT(\function)
+    cmpb $2, FUNCTION_ARGUMENT(\function)
     movq %rdi, \function
     cmoveq %rsi, \function
     shlq $CONTROL_PAYLOAD_SHIFT, \function
@@ -237,12 +237,12 @@
 .endm
 // The function in r11 has calls with an object, and this is one: of system calls by number, futex. No patched function has them.
 .macro IF_OBJECT patched, then
-    cmpw $0, FUNCTION_ARGUMENT(%r11)
+    cmpb $0, FUNCTION_ARGUMENT(%r11)
     .if \patched
     jne \then
     .else
     je .Lno_object\@
-    cmpw $KIND_NUMBER, FUNCTION_KIND(%r11)
+    cmpb $KIND_NUMBER, FUNCTION_KIND(%r11)
     jne \then
     cmpl $SYS_futex, %edi
     je \then
@@ -421,9 +421,9 @@
     .pushsection .data.rel.ro
     .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
     .if \patched && !\filtered
-    .quad tracer_pass_checked\variant
+    .quad tracer_pass_checked\variant, tracer_pass_counted\variant
     .else
-    .quad 0
+    .quad 0, 0
     .endif
     .popsection
     .section .text.trampolines, "ax"
@@ -707,7 +707,7 @@ tracer_returned\variant:
     je .Lnot_recording\variant
     cmpl $0, LABEL_STATE(\patched, LABELS_FULL)
     je .Lslow_enter\variant
-    cmpw $0, FUNCTION_ARGUMENT(%r11)
+    cmpb $0, FUNCTION_ARGUMENT(%r11)
     je .Linstant\variant
     jmp .Lslow_enter\variant
 
@@ -880,13 +880,13 @@ tracer_special\variant:
     .if \patched
     .cfi_def_cfa_offset 8
     SPILL_ENTER 1
-    cmpw $0, FUNCTION_ARGUMENT(%r11)
+    cmpb $0, FUNCTION_ARGUMENT(%r11)
     je .Lfirst_call\variant
     .else
     SPILL
-    cmpw $KIND_CALL, FUNCTION_KIND(%r11)
+    cmpb $KIND_CALL, FUNCTION_KIND(%r11)
     jne .Lspecial_kind\variant
-    cmpw $0, FUNCTION_ARGUMENT(%r11)    // none: looked at once, and no longer
+    cmpb $0, FUNCTION_ARGUMENT(%r11)    // none: looked at once, and no longer
     je .Lspilled\variant
     .endif
 .Lobject\variant:
@@ -906,7 +906,7 @@ tracer_special\variant:
     jmp .Lspecial_slow\variant
     .else
 .Lspecial_kind\variant:
-    cmpw $KIND_ENTRY_ONLY, FUNCTION_KIND(%r11)
+    cmpb $KIND_ENTRY_ONLY, FUNCTION_KIND(%r11)
     jne .Lspecial_call\variant
     movq SLOT(\patched), %rax
     subq tracer_label_area+AREA_LOW(%rip), %rax
@@ -942,20 +942,20 @@ tracer_special\variant:
     .endif
     .ifeq \patched
 .Lspecial_call\variant:
-    cmpw $KIND_ONCE, FUNCTION_KIND(%r11)
+    cmpb $KIND_ONCE, FUNCTION_KIND(%r11)
     jne .Lspecial_number\variant
     cmpl $0, (%rdi)                     // the flag: somebody has begun it, or all is done
     jne .Lspecial_recorded\variant
     jmp .Lspecial_slow\variant
 .Lspecial_apart\variant:
-    cmpw $KIND_APART, FUNCTION_KIND(%r11)
+    cmpb $KIND_APART, FUNCTION_KIND(%r11)
     jne .Lspecial_slow\variant
     TLS movq IN_TLS(THREAD_TOP), %rax
     cmpl $LAST_ALTERNATE_MODE, FRAME_LAST(%rax)
     jne .Lspilled\variant
     jmp .Lspecial_slow\variant
 .Lspecial_number\variant:
-    cmpw $KIND_NUMBER, FUNCTION_KIND(%r11)
+    cmpb $KIND_NUMBER, FUNCTION_KIND(%r11)
     jne .Lspecial_apart\variant
     leal -SYS_clone(%rdi), %eax         // clone, fork, vfork
     cmpl $2, %eax
@@ -977,7 +977,7 @@ tracer_special\variant:
     cmpl $0, tracer_confined(%rip)      // a system call of ours could be forbidden
     je .Lslow_enter\variant
     .ifeq \patched
-    cmpw $KIND_INITIALIZER, FUNCTION_KIND(%r11)
+    cmpb $KIND_INITIALIZER, FUNCTION_KIND(%r11)
     je .Lunrecorded\variant
     .endif
     cmpl $0, FUNCTION_ID(%r11)          // no id: no call that would be counted
@@ -1011,6 +1011,10 @@ tracer_special\variant:
     SLOW_CALL tracer_slow_enter, \patched
     testq %rcx, %rcx
     jz .Lunrecorded\variant
+    .if \patched && !\filtered
+    cmpq $SLOW_ORDINARY, %rcx
+    je .Lspilled\variant
+    .endif
     movq FRAME_LABEL(%rcx), %rax
     testl $LABEL_TAIL, %eax
     jnz .Lpass\variant
@@ -1047,6 +1051,37 @@ tracer_pass_checked\variant:
     jmpq *-16(%rsp)
     .cfi_endproc
     .size tracer_pass_checked\variant, . - tracer_pass_checked\variant
+    // As tracer_pass, and counts the call by one instruction, which no signal handler can divide: a fork in a handler would leave the child
+    // with a value that was read in its parent. Every so many calls of a thread go to Swift, which has one of them recorded. A child that
+    // fork has just made must not count into its parent's file, in which its counters still lie.
+    .type tracer_pass_counted\variant, @function
+tracer_pass_counted\variant:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    TLS decq IN_TLS(THREAD_PASSES)
+    js .Lnot_passed\variant
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
+    je tracer_special\variant
+    PUSH %rax
+    movzwl FUNCTION_COUNTER(%r11), %eax
+    TLS addq IN_TLS(THREAD_COUNTS), %rax
+    incq (%rax)
+    movq FUNCTION_TARGET(%r11), %rax
+    movq %rax, -8(%rsp)
+    POP %rax
+    popq %r11
+    .cfi_def_cfa_offset 8
+    jmpq *-24(%rsp)
+    .cfi_def_cfa_offset 16
+.Lnot_passed\variant:
+    PUSH %rax
+    TLS movq IN_TLS(THREAD_PASSES), %rax
+    cmpq $PASSES_RECORDED, %rax
+    POP %rax
+    jl tracer_enter\variant
+    jmp tracer_special\variant
+    .cfi_endproc
+    .size tracer_pass_counted\variant, . - tracer_pass_counted\variant
     .endif
 .Lend\variant:
 .endm
@@ -1261,7 +1296,7 @@ slow_call:
     .cfi_endproc
     .size slow_call, . - slow_call
 
-// The stub of a patched function that is not recorded any more comes here (HotFunctions.swift): its r11 is on the stack. Flags are
+// The stub of a patched function that is not recorded any more comes here (CalledFunctions.swift, HotFunctions.swift): its r11 is on the stack. Flags are
 // kept, and the word that the jump reads is one that handlers' frames leave alone.
     .globl tracer_pass
     .hidden tracer_pass
@@ -1542,7 +1577,7 @@ tracer_instrumented_enter:
     cmpq %rsi, FRAME_LABEL(%rcx)
     jne .Linstrumented_slow_enter
     movq FRAME_FUNCTION(%rcx), %rax
-    cmpw $KIND_PATCHED, FUNCTION_KIND(%rax) // its target is relocated code
+    cmpb $KIND_PATCHED, FUNCTION_KIND(%rax) // its target is relocated code
     je .Linstrumented_slow_enter
     cmpq %rdi, FUNCTION_TARGET(%rax)
     jne .Linstrumented_new

@@ -39,6 +39,8 @@ extension Agent {
             ReturnLabels.close()
         }
         recorder.register()
+        recorder.renewCounters()
+        recorder.resumeCounting()
         TraceOutput.header.pointee.started_ticks = Clock.ticks()
         Message.isRecording = true
     }

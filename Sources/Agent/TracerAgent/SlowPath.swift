@@ -12,30 +12,36 @@ public func tracer_slow_enter(
     defer { reportStop() }
     var kind = hook.pointee.kind
     let spills = Spills(stackPointer)
-    if kind == UInt16(KIND_START) {
+    if kind == UInt8(KIND_START) {
         if let main = InitializerStubs.main(spills.firstArgument) { spills.setFirstArgument(main) }
         return nil
     }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if CalledFunctions.areWanted && (kind == UInt16(KIND_UNNAMED) || kind == UInt16(KIND_PATCHED)) {
+    if CalledFunctions.areWanted && (kind == UInt8(KIND_UNNAMED) || kind == UInt8(KIND_PATCHED)) {
         if !recorder.isOther { CalledFunctions.look(at: hook) }
         return nil
     }
-    if kind == UInt16(KIND_UNNAMED) {
+    if kind == UInt8(KIND_UNNAMED) {
         if recorder.isOther || !PatchedFunctions.number(hook) { return nil }
-        kind = UInt16(KIND_PATCHED)
+        kind = UInt8(KIND_PATCHED)
     }
     if recorder.isOther {
         if Inspection.changesAction(hook, spills) { MappingFaults.restoreInChild() }
         if Inspection.confinement(hook, spills) != nil { recorder.pass() }
         return nil
     }
-    if kind == UInt16(KIND_PATCHED) && HotFunctions.isPassing(hook) && !HotFunctions.resumes(hook, state) { return nil }
+    if kind == UInt8(KIND_PATCHED) && unwritten == nil {
+        switch HotFunctions.decide(hook, recorder) {
+        case .passes: return nil
+        case .isOrdinary: return UnsafeMutablePointer(bitPattern: Int(SLOW_ORDINARY))
+        case .isRecorded: break
+        }
+    }
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
     stopAfterLoss()
     recorder.resumeFaultHandler()
-    if kind == UInt16(KIND_INITIALIZER) {
+    if kind == UInt8(KIND_INITIALIZER) {
         let entered = Clock.ticks()
         let stub = InitializerStub(hook)
         if stub.load != 0 {
@@ -46,7 +52,7 @@ public func tracer_slow_enter(
         return Initializers.begin(recorder, hook, spills, since: entered)
     }
     let site = spills.site // a tail call's would be that of its caller
-    if kind == UInt16(KIND_ENTRY_ONLY) { recorder.endTailCaller(spills) }
+    if kind == UInt8(KIND_ENTRY_ONLY) { recorder.endTailCaller(spills) }
     if let unwritten {
         unwritten.pointee.argument = spills.object(hook)
         unwritten.setUnwritten() // not by an interrupted trampoline: it is filled here
@@ -66,11 +72,11 @@ public func tracer_slow_enter(
         return nil
     }
     recorder.leaveAlternateModeIfPossible()
-    if kind == UInt16(KIND_ONCE) {
+    if kind == UInt8(KIND_ONCE) {
         OnceCalls.record(hook, spills, recorder, isPassing: Ready.isPast)
-    } else if kind != UInt16(KIND_CALL) && kind != UInt16(KIND_PATCHED) {
+    } else if kind != UInt8(KIND_CALL) && kind != UInt8(KIND_PATCHED) {
         let entry = FunctionTable.entry(hook.pointee.function)
-        if kind != UInt16(KIND_ENTRY_ONLY) { inspect(hook, entry.policy, spills, recorder) }
+        if kind != UInt8(KIND_ENTRY_ONLY) { inspect(hook, entry.policy, spills, recorder) }
         let isEntryOnly = entry.policy.isEntryOnly(number: spills.firstArgument) {
             Loads.dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
         }
@@ -83,10 +89,10 @@ public func tracer_slow_enter(
         }
     }
     let frame = recorder.enter(hook, spills)
-    if kind == UInt16(KIND_APART), let frame { noteThrow(recorder, frame, spills) }
+    if kind == UInt8(KIND_APART), let frame { noteThrow(recorder, frame, spills) }
     if changesAction { recorder.suspendFaultHandler(until: frame) }
-    if kind == UInt16(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
-    if kind > UInt16(KIND_OPENS), let frame { OpenedDescriptors.entered(frame, spills) }
+    if kind == UInt8(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
+    if kind > UInt8(KIND_OPENS), let frame { OpenedDescriptors.entered(frame, spills) }
     return frame
 }
 

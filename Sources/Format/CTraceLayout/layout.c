@@ -42,6 +42,10 @@ _Static_assert(sizeof(struct trace_once_record) == 40, "once record");
 _Static_assert(sizeof(struct trace_module_detail_record) == 56, "module detail record");
 _Static_assert(sizeof(struct trace_binding_record) == 24, "binding record");
 _Static_assert(sizeof(struct trace_patched_record) == 24, "patched record");
+_Static_assert(sizeof(struct trace_suppressed_record) == 24, "suppressed record");
+_Static_assert(sizeof(struct trace_chunk_header) + sizeof(struct trace_passed_record) + 8 * TRACE_PASSED_COUNTERS == TRACE_PASSED_BYTES &&
+                   TRACE_PASSED_BYTES % TRACE_CHUNK_ALIGNMENT == 0,
+               "passed record");
 _Static_assert(sizeof(struct trace_kernel_record) == 56, "kernel record");
 _Static_assert(sizeof(struct trace_switch) == 16, "switch");
 _Static_assert(sizeof(struct trace_switches_record) == 16, "switches record");

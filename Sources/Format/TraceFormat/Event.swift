@@ -25,6 +25,9 @@ public enum ControlKind: UInt8, Sendable {
     case site = 4
     /// The low 56 bits of an argument of the call of the next word, an enter or a complete call: its object.
     case argument = 5
+    /// The next call of this function on this thread stands for others: the function (`EventWord.sampledFunction`), and above it how many of
+    /// its calls the thread has counted and not recorded since the one before it that had such a word.
+    case sampled = 6
 }
 
 /// How the bits of an event are shared out; from these two the rest follows.
@@ -89,6 +92,11 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
         control(.unwound, time & timeMask | UInt64(count) &<< timeBits)
     }
 
+    /// `calls` is at most 2^32 - 1; what is above is left for the end.
+    @inlinable public static func sampled(_ function: UInt32, calls: UInt64) -> EventWord {
+        control(.sampled, UInt64(function) | min(calls, 1 &<< 32 &- 1) &<< UInt64(EVENT_FUNCTION_BITS))
+    }
+
     @inlinable public var isEmpty: Bool { word == 0 }
     @inlinable public var kind: EventKind { EventKind(rawValue: UInt8(word & 3))! }
     /// Meaningless in a control word.
@@ -105,6 +113,8 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
         ControlKind(rawValue: UInt8(truncatingIfNeeded: word &>> UInt64(CONTROL_KIND_SHIFT)) & 0x3f)
     }
     @inlinable public var payload: UInt64 { word &>> UInt64(CONTROL_PAYLOAD_SHIFT) }
+    @inlinable public var sampledFunction: UInt32 { UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(EVENT_FUNCTION_BITS) &- 1)) }
+    @inlinable public var sampledCalls: UInt64 { payload &>> UInt64(EVENT_FUNCTION_BITS) }
     /// Ticks from the base to an unwound word …
     @inlinable public var controlTime: UInt64 { payload & EventWord.timeMask }
     /// … and the number of frames that were left.

@@ -148,9 +148,9 @@ enum CallObjects {
         argument(flags) == 0 ? 0 : flags & (1 &<< UInt32(TRACE_FUNCTION_OPENS_SHIFT) &- 1)
     }
     /// Returns how calls make descriptors by these flags, TRACE_OPENS_; 0: not.
-    static func opens(_ flags: UInt32) -> UInt16 { UInt16(truncatingIfNeeded: flags &>> UInt32(TRACE_FUNCTION_OPENS_SHIFT)) }
+    static func opens(_ flags: UInt32) -> UInt8 { UInt8(truncatingIfNeeded: flags &>> UInt32(TRACE_FUNCTION_OPENS_SHIFT)) }
     /// Returns the number of the argument that these flags say.
-    static func argument(_ flags: UInt32) -> UInt16 {
-        UInt16(flags &>> UInt32(TRACE_FUNCTION_ARGUMENT_SHIFT) & (1 &<< UInt32(TRACE_FUNCTION_ARGUMENT_BITS) &- 1))
+    static func argument(_ flags: UInt32) -> UInt8 {
+        UInt8(flags &>> UInt32(TRACE_FUNCTION_ARGUMENT_SHIFT) & (1 &<< UInt32(TRACE_FUNCTION_ARGUMENT_BITS) &- 1))
     }
 }

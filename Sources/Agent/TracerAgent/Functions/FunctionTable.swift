@@ -149,7 +149,7 @@ enum FunctionTable {
     static func stub(kind: some BinaryInteger) -> (stub: UInt64, hook: UnsafeMutablePointer<function_hook>)? {
         guard let index = Stubs.take(.special) else { return nil }
         let hook = tracer_function(index)!
-        hook.pointee.kind = UInt16(truncatingIfNeeded: kind)
+        hook.pointee.kind = UInt8(truncatingIfNeeded: kind)
         return (Stubs.address(of: index), hook)
     }
 
@@ -159,7 +159,7 @@ enum FunctionTable {
         hook = tracer_function(index)
         guard let hook else { return nil }
         hook.pointee.head = Event.head(.enter, 0)
-        hook.pointee.kind = UInt16(KIND_CALL)
+        hook.pointee.kind = UInt8(KIND_CALL)
         return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(Stubs.address(of: index))), to: (@convention(c) () -> Void)?.self)
     }
 

@@ -27,16 +27,16 @@ enum HookPolicy: UInt8 {
     case output, notify, notifyOfPid, waylandRequest, ready // looked at until the program is ready (Ready.swift)
 
     /// What the stub of such a function must do.
-    var kind: UInt16 {
+    var kind: UInt8 {
         switch self {
-        case .record, .none, .frameLister, .execution, .unwinderQuery: UInt16(KIND_CALL)
-        case .entryOnly: UInt16(KIND_ENTRY_ONLY)
-        case .start: UInt16(KIND_START)
-        case .once: UInt16(KIND_ONCE)
-        case .dlopen: UInt16(KIND_LOAD)
-        case .systemCall: UInt16(KIND_NUMBER)
-        case .throwing, .raising, .resuming, .rethrowing, .catching: UInt16(KIND_APART)
-        default: UInt16(KIND_INSPECT)
+        case .record, .none, .frameLister, .execution, .unwinderQuery: UInt8(KIND_CALL)
+        case .entryOnly: UInt8(KIND_ENTRY_ONLY)
+        case .start: UInt8(KIND_START)
+        case .once: UInt8(KIND_ONCE)
+        case .dlopen: UInt8(KIND_LOAD)
+        case .systemCall: UInt8(KIND_NUMBER)
+        case .throwing, .raising, .resuming, .rethrowing, .catching: UInt8(KIND_APART)
+        default: UInt8(KIND_INSPECT)
         }
     }
     /// Slots of any kind with its name may lead to a stub. The one of libc's start of main is hooked apart (Rebinder.hookStart).
@@ -176,11 +176,11 @@ struct Hooking {
     let byteCount: UInt64
 
     /// The stub need not look at the hook's kind.
-    var isOrdinary: Bool { policy.kind == UInt16(KIND_CALL) && object == 0 }
+    var isOrdinary: Bool { policy.kind == UInt8(KIND_CALL) && object == 0 }
     /// Every call of a sanitizer's `syscall` goes to Swift: none is an ordinary one.
-    var kind: UInt16 {
-        if CallObjects.opens(object) != 0 { return UInt16(KIND_OPENS) &+ CallObjects.opens(object) }
-        return isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind
+    var kind: UInt8 {
+        if CallObjects.opens(object) != 0 { return UInt8(KIND_OPENS) &+ CallObjects.opens(object) }
+        return isEntryOnly && policy == .systemCall ? UInt8(KIND_INSPECT) : policy.kind
     }
     var recordFlags: UInt32 { isEntryOnly || policy == .vfork ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : object }
 }
@@ -197,7 +197,7 @@ extension HookPolicy {
         if definer.isSanitizer {
             // They ask who called them, and stand in for some functions that are looked at (SanitizerRuntime.swift).
             hooking.isEntryOnly = true
-            if self == .record || self == .frameLister || self == .once || kind == UInt16(KIND_APART) { hooking.policy = .entryOnly }
+            if self == .record || self == .frameLister || self == .once || kind == UInt8(KIND_APART) { hooking.policy = .entryOnly }
         } else if self == .record && HookPolicy.seesCaller(name, target, definer) {
             hooking.isEntryOnly = true
             hooking.policy = .entryOnly

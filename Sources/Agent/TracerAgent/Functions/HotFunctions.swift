@@ -1,13 +1,16 @@
 // Functions that record their calls themselves, are called very often, and are so short that recording costs more than they do: an
 // accessor would take ten times as long as without. They are suppressed: they lead past the recorder from some moment on, by one store
-// of a word that their stubs read at each call. The file says when that was; until then all their calls are in it.
+// of a word that their stubs read at each call. The file says when that was; until then all their calls are in it. Later ones are counted
+// (PassedCalls.swift), and one in about a thousand is recorded as before. In a ring, which keeps no count of what it overwrites, they are
+// neither.
 //
-// What nobody records nobody can miss in the figures: the time of a suppressed function counts as its caller's own. So it must be short.
+// The time of calls that are only counted is in their caller's own. So it must be short.
 // - One that may wait (PLAN_FUNCTION_WAITS: system calls, locks, pauses, or what leads to them) is never suppressed, nor one in whose call
 //   a thread was found to have waited.
 // - The average has all calls, of whatever kind, by their true lengths (HotCalls.swift).
 // - One whose calls its code bounds (PLAN_FUNCTION_BOUNDED) stays suppressed. Any other, which has a loop or calls more, is watched: every
 //   so many calls a thread looks at how long they took, and unless that was short, all in all, the function is recorded again for a while.
+// - One for which there is no counter stays recorded.
 import CSupport
 import CTraceLayout
 
@@ -53,9 +56,11 @@ enum HotFunctions {
         var ticks: UInt64 = 0
         var chunks: UInt32 = 0
         var due: UInt64 = 0 // suppressed: from then on it may be recorded again, in ticks
+        var counter: UInt32 = 0 // from 1 on, for good; 0: none yet
     }
     nonisolated(unsafe) private static var functions = Table<Seen>() // indexed by id; appended to with FunctionTable's lock held
     nonisolated(unsafe) private static var candidates = Table<Candidate>()
+    nonisolated(unsafe) private static var counters: UInt32 = 0 // number of those that functions have
     /// Candidates that are being measured, and how often there was the first of them.
     nonisolated(unsafe) private static var measured = 0
     nonisolated(unsafe) private static var beginnings: UInt32 = 0
@@ -79,6 +84,7 @@ enum HotFunctions {
     /// Signals are blocked. No word below `end` is written any more, but those that an interrupted trampoline has reserved.
     static func look(_ chunk: UnsafePointer<trace_chunk_header>, _ end: UnsafePointer<UInt64>, _ context: ThreadContext) {
         if functions.count == 0 { return }
+        if let state = context.pointee.state { ThreadRecorder(state, context).resumeCounting() }
         let cost = UInt64(TraceOutput.cost.leaf)
         if cost == 0 { return } // not known, or a time filter omits what is short
         lock.lock()
@@ -194,34 +200,69 @@ enum HotFunctions {
 
     private static func suppress(_ candidate: UnsafeMutablePointer<Candidate>) {
         let now = Clock.ticks(), hook = candidate.pointee.hook
+        candidate.pointee.state = .sampled
+        if !candidate.pointee.isSaid {
+            if !Limits.isRing && !giveCounter(candidate) { return }
+            MetadataWriter.suppressed(hook.pointee.function, counter: candidate.pointee.counter, ticks: now)
+        }
         candidate.pointee.state = .suppressed
-        if !candidate.pointee.isSaid { MetadataWriter.suppressed(hook.pointee.function, ticks: now) }
         candidate.pointee.isSaid = true
         candidate.pointee.due = now &+ Clock.ticks(in: firstPause &<< min(UInt64(candidate.pointee.doublings), mostDoublings))
         if UInt64(candidate.pointee.doublings) < mostDoublings { candidate.pointee.doublings &+= 1 }
-        let enter = candidate.pointee.isWatched ? Trampolines.patchedSet.pass_checked : tracer_address_pass()
+        let enter =
+            candidate.pointee.counter != 0
+            ? Trampolines.patchedSet.pass_counted
+            : candidate.pointee.isWatched ? Trampolines.patchedSet.pass_checked : tracer_address_pass()
         tracer_store_release_64(&hook.pointee.instant, enter) // FUNCTION_ENTER
     }
-
-    // MARK: - Watched functions
-
-    /// Returns true if the function is suppressed, and watched.
-    static func isPassing(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
-        hook.pointee.instant == Trampolines.patchedSet.pass_checked
+    private static func giveCounter(_ candidate: UnsafeMutablePointer<Candidate>) -> Bool {
+        if counters == UInt32(TRACE_PASSED_COUNTERS) { return false }
+        candidate.pointee.hook.pointee.counter = UInt16(counters &* 8)
+        counters &+= 1
+        candidate.pointee.counter = counters
+        return true
     }
 
-    /// A thread has made `passes` calls that passed, and this one is of the function. Returns true if it is recorded from now on.
-    static func resumes(_ hook: UnsafeMutablePointer<function_hook>, _ state: UnsafeMutablePointer<thread_state>) -> Bool {
-        let now = Clock.ticks(), before = state.pointee.passes_ticks
+    // MARK: - Suppressed functions
+
+    enum Decision {
+        case passes
+        /// The trampoline records it: it is a sample, or its thread has no counters.
+        case isOrdinary
+        /// The slow path records it, as a call of any other function.
+        case isRecorded
+    }
+    /// Decides on a call of a patched function that has left the fast path.
+    static func decide(_ hook: UnsafeMutablePointer<function_hook>, _ recorder: ThreadRecorder) -> Decision {
+        let enter = hook.pointee.instant, state = recorder.state
+        if enter == Trampolines.patchedSet.pass_counted {
+            // The thread came here before the function was suppressed, or nothing is recorded now.
+            if state.pointee.passes >= 0 || tracer_process_page().pointee.enabled == 0 { return .isRecorded }
+            let calls = recorder.context.pointee.interval
+            recorder.sample(hook)
+            // A short interval says little: the sample itself takes longer.
+            resume(hook, state, after: calls >= ThreadRecorder.meanInterval / 2 ? calls : 0)
+            return .isOrdinary
+        }
+        if enter != Trampolines.patchedSet.pass_checked { return .isRecorded }
         state.pointee.passes = Int64(passes)
+        return resume(hook, state, after: passes) ? .isRecorded : .passes
+    }
+
+    /// A thread has made so many calls that passed, and this one is of the function. Returns true if it is recorded from now on.
+    @discardableResult
+    private static func resume(
+        _ hook: UnsafeMutablePointer<function_hook>, _ state: UnsafeMutablePointer<thread_state>, after calls: UInt64
+    ) -> Bool {
+        let now = Clock.ticks(), before = state.pointee.passes_ticks
         state.pointee.passes_ticks = now
         // They were short even if the thread has done nothing else.
-        if before == 0 || isShort(now &- before, passes, UInt64(TraceOutput.cost.leaf)) { return false }
+        if before == 0 || calls == 0 || isShort(now &- before, calls, UInt64(TraceOutput.cost.leaf)) { return false }
         lock.lock()
         defer { lock.unlock() }
-        guard let candidate = candidate(hook.pointee.function), candidate.pointee.state == .suppressed, now >= candidate.pointee.due else {
-            return false
-        }
+        guard let candidate = candidate(hook.pointee.function), candidate.pointee.isWatched, candidate.pointee.state == .suppressed,
+            now >= candidate.pointee.due
+        else { return false }
         begin(candidate)
         tracer_store_release_64(&hook.pointee.instant, Trampolines.patchedSet.enter) // FUNCTION_ENTER
         return true

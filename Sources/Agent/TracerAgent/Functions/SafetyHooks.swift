@@ -26,7 +26,7 @@ enum SafetyHooks {
         isLooked(at: hook) && hook.pointee.function == 0
     }
     static func isLooked(at hook: UnsafeMutablePointer<function_hook>) -> Bool {
-        hook.pointee.kind == UInt16(KIND_INSPECT) || hook.pointee.kind == UInt16(KIND_NUMBER)
+        hook.pointee.kind == UInt8(KIND_INSPECT) || hook.pointee.kind == UInt8(KIND_NUMBER)
     }
     static func policy(_ hook: UnsafeMutablePointer<function_hook>) -> HookPolicy {
         if isOne(hook) { return HookPolicy(rawValue: UInt8(truncatingIfNeeded: hook.pointee.head)) ?? .record }

@@ -146,9 +146,10 @@ enum MetadataWriter {
             Int(TRACE_RECORD_PATCHED), 0,
             trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, reserved: 0))
     }
-    /// From `ticks` on the calls of the function are not recorded.
-    static func suppressed(_ id: UInt32, ticks: UInt64) {
-        append(Int(TRACE_RECORD_SUPPRESSED), 0, trace_suppressed_record(record: trace_record(), function: id, reserved: 0, ticks: ticks))
+    /// From `ticks` on the calls of the function are not recorded, but counted by this counter; 0: nor that.
+    static func suppressed(_ id: UInt32, counter: UInt32, ticks: UInt64) {
+        append(
+            Int(TRACE_RECORD_SUPPRESSED), 0, trace_suppressed_record(record: trace_record(), function: id, counter: counter, ticks: ticks))
     }
     /// One a module, in `stored`. No ticks: it is loaded again.
     static func moduleEnd(_ index: UInt32, ticks: UInt64, _ stored: inout UnsafeMutablePointer<trace_module_end_record>?) {

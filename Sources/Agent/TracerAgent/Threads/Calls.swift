@@ -11,7 +11,7 @@ extension Spills {
     @inline(never) func object(_ function: UnsafeMutablePointer<function_hook>) -> UInt64 {
         let number = function.pointee.argument
         if number == 0 { return 0 }
-        if function.pointee.kind == UInt16(KIND_NUMBER) && UInt32(truncatingIfNeeded: firstArgument) != UInt32(SystemCall.futex) {
+        if function.pointee.kind == UInt8(KIND_NUMBER) && UInt32(truncatingIfNeeded: firstArgument) != UInt32(SystemCall.futex) {
             return 0
         }
         return Event.control(.argument, number == 2 ? secondArgument : firstArgument).word
@@ -26,7 +26,7 @@ extension ThreadRecorder {
         guard
             var label = isTailCall
                 ? ReturnLabels.label(containing: spills.returnAddress)
-                : ReturnLabels.label(of: spills.returnAddress, hook.pointee.kind == UInt16(KIND_PATCHED) ? .ofPatched : .slot)
+                : ReturnLabels.label(of: spills.returnAddress, hook.pointee.kind == UInt8(KIND_PATCHED) ? .ofPatched : .slot)
         else {
             writeInstant(hook.pointee.function, from: spills.site, of: spills.object(hook))
             return nil
@@ -68,7 +68,7 @@ extension ThreadRecorder {
             }
         }
         guard let frame = isOwn ? push(stackPointer, tails: tails) : pushAlternate(stackPointer, tails: tails) else { return nil }
-        let isWatched = hook.pointee.kind == UInt16(KIND_LOAD)
+        let isWatched = hook.pointee.kind == UInt8(KIND_LOAD)
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = hook
         frame.pointee.argument = spills.object(hook)
@@ -150,8 +150,8 @@ extension ThreadRecorder {
 
     func exit(_ frame: Frame, _ now: UInt64) {
         let kind = frame.pointee.function.pointee.kind
-        if kind == UInt16(KIND_LOAD) { tracer_load_returned(state, frame, now) }
-        if kind > UInt16(KIND_OPENS) && frame.isWatched { tracer_opened(frame, context.pointee.index, now) }
+        if kind == UInt8(KIND_LOAD) { tracer_load_returned(state, frame, now) }
+        if kind > UInt8(KIND_OPENS) && frame.isWatched { tracer_opened(frame, context.pointee.index, now) }
         let wasAlternate = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.event == nil { frame.setElsewhere() }

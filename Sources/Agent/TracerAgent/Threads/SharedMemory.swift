@@ -82,6 +82,7 @@ extension ThreadRecorder {
     }
     private func share(_ how: UInt32) {
         context.pointee.sharing = max(context.pointee.sharing, how)
+        stopCounting() // the child would count into its parent's
         updateChanging()
         enterAlternateMode()
     }
@@ -140,6 +141,7 @@ extension ThreadRecorder {
     }
     func endSharing() {
         context.pointee.sharing = 0
+        resumeCounting()
         updateChanging()
         leaveAlternateModeIfPossible()
     }

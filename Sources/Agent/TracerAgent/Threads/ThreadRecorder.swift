@@ -117,6 +117,7 @@ struct ThreadRecorder {
         if let chunk = context.pointee.chunk {
             leaveChunk(chunk, Int(context.pointee.chunk_bytes), at: isOwn ? context.pointee.chunk_offset : nil)
         }
+        releaseCounters(of: context)
         if context.pointee.span_capacity != 0 {
             Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
         }
@@ -158,10 +159,11 @@ struct ThreadRecorder {
         nextIndex = 0
         SpareChunks.becomeChild(besides: recorder.context.pointee.chunk)
         recorder.detachChunk()
+        recorder.stopCounting()
         leaveParentsFile()
     }
 
-    /// Puts private memory in the place of the parent's chunks: a trampoline that a signal interrupted, whose handler has forked,
+    /// Puts private memory in the place of the parent's chunks and counters: a trampoline that a signal interrupted, whose handler has forked,
     /// goes on here with an address in one of them. In the parent's file it would add to words that the parent adds to, too: a call
     /// completed twice is the enter of another function.
     private static func leaveParentsFile() {
@@ -293,6 +295,9 @@ struct ThreadRecorder {
         appendObject(object)
         append(.complete(function, after: after, duration: 0)!)
     }
+
+    /// The next call of the function stands for so many that were counted. False: it could not be written.
+    func writeSampled(_ function: UInt32, calls: UInt64) -> Bool { reserveWords(4) && append(.sampled(function, calls: calls)) != nil }
 
     /// The beginning of a span: when, or 0 when it could not be written.
     func writeSpanEnter(_ function: UInt32) -> UInt64 {

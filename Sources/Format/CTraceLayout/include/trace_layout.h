@@ -37,6 +37,9 @@
 #define CONTROL_SITE 4
 #define CONTROL_ARGUMENT 5
 
+#define TRACE_PASSED_BYTES 8192 /* size of a chunk with one PASSED record, which has … */
+#define TRACE_PASSED_COUNTERS 1006 /* … so many counters of a thread */
+
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
@@ -213,6 +216,7 @@ enum {
     TRACE_RECORD_MODULE_FILE = 40, // written by the agent
     // Descriptors, written by the agent as their calls return. A forked child inherits those that were not replaced by then.
     TRACE_RECORD_OPENED = 41,
+    TRACE_RECORD_PASSED = 42, // written by the agent, in a chunk of its own
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -476,26 +480,34 @@ struct trace_patched_record {
     uint32_t patched;
     uint32_t reserved;
 };
-/// From this moment on the function is suppressed (hot): not all its calls are recorded, because they are short and very many.
+/// From this moment on the function is suppressed (hot): not all its calls are recorded, because they are short and very many. Those that
+/// are not are counted.
 struct trace_suppressed_record {
     struct trace_record record;
     uint32_t function;
-    uint32_t reserved;
+    uint32_t counter; // number of its counter in PASSED records, from 1; 0: they are not counted
     uint64_t ticks;
+};
+
+/// Calls of a thread that were counted and not recorded. The thread adds to the counters as it calls; a forked child has records of its own.
+struct trace_passed_record {
+    struct trace_record record;
+    uint32_t thread;
+    uint32_t count; // then `count` times a uint64_t: that of counter 1, 2, …
 };
 
 /// Kernel events that `tracer record` requested for this process. Absent: none were requested (LD_PRELOAD alone). All times here and in
 /// the records below are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
 struct trace_kernel_record {
     struct trace_record record;
-    uint32_t asked;       // TRACE_KERNEL_ bits
-    uint32_t granted;     // the bits that were granted; the others were refused, with …
-    uint32_t error;       // … this errno; 0 none
-    int32_t paranoid;     // kernel.perf_event_paranoid then; INT32_MIN unknown
-    uint64_t from_ns;     // kernel events begin here …
-    uint64_t until_ns;    // … and end here
-    uint64_t lost;        // records lost because a buffer was full, in all processes of the run
-    uint64_t period_ns;   // CPU time from one sample to the next; 0 no samples
+    uint32_t asked; // TRACE_KERNEL_ bits
+    uint32_t granted; // the bits that were granted; the others were refused, with …
+    uint32_t error; // … this errno; 0 none
+    int32_t paranoid; // kernel.perf_event_paranoid then; INT32_MIN unknown
+    uint64_t from_ns; // kernel events begin here …
+    uint64_t until_ns; // … and end here
+    uint64_t lost; // records lost because a buffer was full, in all processes of the run
+    uint64_t period_ns; // CPU time from one sample to the next; 0 no samples
 };
 struct trace_switch {
     uint64_t ns;
@@ -513,26 +525,26 @@ struct trace_task_record { // key: what, TRACE_TASK_
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
-    uint32_t by;   // BEGAN: the thread that started it
+    uint32_t by; // BEGAN: the thread that started it
     char name[16]; // NAMED: the new name; EXECUTED: that of the program; NUL-padded
 };
 struct trace_page_fault_record { // key: TRACE_FAULT_
     struct trace_record record;
-    uint64_t ns;       // when the page was available; a thread that had to wait for it was switched out before
+    uint64_t ns; // when the page was available; a thread that had to wait for it was switched out before
     uint32_t tid;
     uint32_t path_bytes;
     uint64_t address;
-    uint64_t code;     // the instruction that accessed it; 0 unknown: the kernel itself
-    uint64_t offset;   // in the file whose path follows; 0 if there is none
+    uint64_t code; // the instruction that accessed it; 0 unknown: the kernel itself
+    uint64_t offset; // in the file whose path follows; 0 if there is none
 };
 /// A wait snapshot: what a thread was found in while it was off-CPU for long.
 struct trace_wait_record {
     struct trace_record record;
-    uint64_t ns;         // when it was found
+    uint64_t ns; // when it was found
     uint32_t tid;
     int32_t system_call; // its number; -1: none (a page fault)
     uint64_t arguments[2];
-    uint32_t function_bytes;  // kernel function (wchan in proc(5)), empty: unknown …
+    uint32_t function_bytes; // kernel function (wchan in proc(5)), empty: unknown …
     uint32_t object_bytes; // … and the object that the first argument refers to, if it is a file descriptor; the texts follow
 };
 /// The object that a file descriptor of the process refers to: one that a thread of the run waited for, or its peer; or, when the program
@@ -542,7 +554,7 @@ struct trace_descriptor_record { // key: TRACE_ACCESS_ bits
     uint64_t ns; // when it was read
     int32_t descriptor;
     uint32_t object_bytes; // "pipe:[4711]", "socket:[4712]", or a path …
-    uint32_t peer_bytes;   // … and the peer of a socket, empty: unknown; the texts follow
+    uint32_t peer_bytes; // … and the peer of a socket, empty: unknown; the texts follow
     uint32_t reserved;
 };
 /// A file descriptor that a call has made, and what it refers to.
@@ -553,15 +565,15 @@ struct trace_opened_record { // key: TRACE_ACCESS_ and TRACE_OPENED_ bits
     int32_t descriptor;
     int32_t pair; // the other one that the call made; -1 none
     uint32_t object_bytes; // as /proc/self/fd shows it, empty: unknown; the text follows
-    uint64_t stream;       // address of its FILE or DIR, 0 none: fclose and closedir are given that
-    uint64_t own_ticks;    // as of a usage, with the agent's work for this record
+    uint64_t stream; // address of its FILE or DIR, 0 none: fclose and closedir are given that
+    uint64_t own_ticks; // as of a usage, with the agent's work for this record
 };
 /// Scheduling policy and priority of a thread, read when it or another thread of its process was found waiting.
 struct trace_priority_record {
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
-    int32_t policy;   // SCHED_ constant of sched(7)
+    int32_t policy; // SCHED_ constant of sched(7)
     int32_t nice;
     uint32_t priority; // for SCHED_FIFO and SCHED_RR
 };

@@ -64,12 +64,12 @@ enum CalledFunctions {
     }
     /// Its bytes have been replaced, for the first time or in a module that has come again.
     static func isReplaced(_ hook: UnsafeMutablePointer<function_hook>) {
-        if hook.pointee.kind == UInt16(KIND_PATCHED) { isNumbered(hook) }
+        if hook.pointee.kind == UInt8(KIND_PATCHED) { isNumbered(hook) }
     }
 
     /// Called by the slow path: at the first call of the function, or at one of the later ones.
     static func look(at hook: UnsafeMutablePointer<function_hook>) {
-        if hook.pointee.kind == UInt16(KIND_UNNAMED) && !PatchedFunctions.number(hook) { return }
+        if hook.pointee.kind == UInt8(KIND_UNNAMED) && !PatchedFunctions.number(hook) { return }
         hook.pointee.head = passes
         // Who finds others at work comes again.
         ModuleLock.ifFree {

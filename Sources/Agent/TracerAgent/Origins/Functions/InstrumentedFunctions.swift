@@ -27,7 +27,7 @@ enum InstrumentedFunctions {
         let hookIndex = hooks.count
         var hook = function_hook()
         hook.target = UnsafeRawPointer(bitPattern: UInt(function))
-        hook.kind = UInt16(KIND_CALL)
+        hook.kind = UInt8(KIND_CALL)
         hook.instant = 1 // not recorded, as code that was made at run time
         if let index {
             let module = ModuleTable.modules.pointer(index)

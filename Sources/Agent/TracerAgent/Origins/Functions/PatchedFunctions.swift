@@ -407,7 +407,7 @@ enum PatchedFunctions {
             entry.pointee.target = UnsafeRawPointer(stub + Int(EntryPatch.stubBytes(function)))
             entry.pointee.head = UInt64(function.address)
             entry.pointee.function = UInt32(work.index) | lengthBits(function)
-            entry.pointee.kind = UInt16(KIND_UNNAMED)
+            entry.pointee.kind = UInt8(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
             if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), keys, module) }
             address = address &+ work.bytes(function)
@@ -438,7 +438,7 @@ enum PatchedFunctions {
         }
         hook.pointee.head = Event.head(.enter, id)
         hook.pointee.function = id
-        hook.pointee.kind = UInt16(KIND_PATCHED)
+        hook.pointee.kind = UInt8(KIND_PATCHED)
         hook.pointee.argument = CallObjects.argument(flags)
     }
 
@@ -576,14 +576,14 @@ enum PatchedFunctions {
     /// Gives the function an id. False: there is none, and it is not recorded.
     static func number(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
         FunctionTable.locked {
-            if hook.pointee.kind != UInt16(KIND_UNNAMED) { return true } // another thread was faster
+            if hook.pointee.kind != UInt8(KIND_UNNAMED) { return true } // another thread was faster
             let index = Int(hook.pointee.function & ~(UNNAMED_BOUNDED | UNNAMED_WAITS))
             let isBounded = hook.pointee.function & UNNAMED_BOUNDED != 0, mayWait = hook.pointee.function & UNNAMED_WAITS != 0
             let low = ModuleTable.modules.pointer(index).pointee.image.low
             guard let id = FunctionTable.number(areas[index].base &+ hook.pointee.head, module: index, low: low) else { return false }
             hook.pointee.head = Event.head(.enter, id)
             hook.pointee.function = id
-            hook.pointee.kind = UInt16(KIND_PATCHED)
+            hook.pointee.kind = UInt8(KIND_PATCHED)
             if CalledFunctions.areWanted {
                 CalledFunctions.isNumbered(hook)
             } else {
