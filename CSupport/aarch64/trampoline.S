@@ -1043,7 +1043,7 @@ tracer_special\variant:
     .ifeq \filtered
     cmp x9, #SLOW_ORDINARY
     b.ne .Lhas_frame\variant
-    ldr x30, [sp, #RETURN_SLOT]         // which the call of Swift has changed
+    ldr x30, [sp, #RETURN_SLOT]         // the call of Swift has changed it
     b .Lspilled\variant
 .Lhas_frame\variant:
     .endif

@@ -17,7 +17,7 @@ VERSIONS = 1, 2
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
-BASE, RESUME, UNWOUND, SITE, ARGUMENT = range(1, 6)
+BASE, RESUME, UNWOUND, SITE, ARGUMENT, SAMPLED = range(1, 7)
 FUNCTION_SHIFT = 2
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
@@ -222,6 +222,9 @@ class Trace:
         self.clock_samples = []  # (ticks, ns): the agent saw the clock's rate change
         self.ready, self.onces = [], []  # (reason, function, thread, ticks); (function, thread, ticks, code, token)
         self.calls, self.unwound, self.open, self.tail = (collections.Counter() for _ in range(4))  # function index -> count
+        self.recorded = collections.Counter()  # function index → calls that are in the events: the others are counted alone
+        self.counters, self.counts = {}, {}  # number → function index; thread → its counters, from number 1 on
+        self.stood_for = collections.Counter()  # (thread, function index) → calls that are counted alone and for which a recorded one stands
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
@@ -287,7 +290,22 @@ class Trace:
             thread = self.threads[index] = Thread(index, first["tid"], name)
             self._walk(thread, chunks)
         self._close_elsewhere()
+        self.recorded = collections.Counter(self.calls)
+        for index, counts in self.counts.items():
+            for number, count in enumerate(counts, 1):
+                if count:
+                    self._add_counted(index, number, count)
         return self
+
+    def _add_counted(self, index, number, count):
+        function = self.counters.get(number)
+        if function is None or index not in self.threads:
+            self.anomalies.append(f"counter {number} of thread {index}: {count} calls of nobody, or by nobody")
+            return
+        if self.stood_for[index, function] > count:
+            self.anomalies.append(f"counter {number} of thread {index}: {count} calls, and {self.stood_for[index, function]} are stood for")
+        self.calls[function] += count
+        self.threads[index].calls += count
 
     def _close_elsewhere(self):
         """A coroutine may finish on another thread: its frames are open in one thread's events and end in another's."""
@@ -390,6 +408,17 @@ class Trace:
                         if index in self.functions:
                             self.anomalies.append(f"function {index} is declared twice")
                         self.functions[index] = self._planned_function(index, self.modules[module], distance)
+            elif kind == 18:
+                function, counter, _ = struct.unpack_from("<2IQ", body, 8)
+                if counter:
+                    if counter in self.counters and self.counters[counter] != function:
+                        self.anomalies.append(f"counter {counter} is of two functions")
+                    self.counters[counter] = function
+            elif kind == 42:
+                thread, count = struct.unpack_from("<2I", body, 8)
+                if thread in self.counts:
+                    self.anomalies.append(f"thread {thread} has its counters twice")
+                self.counts[thread] = struct.unpack_from(f"<{count}Q", body, 16)
             elif kind == 17:
                 module, wanted, patched, _ = struct.unpack_from("<4I", body, 8)
                 self.patched[module] = wanted, patched
@@ -648,6 +677,8 @@ class Trace:
                         site = payload
                     elif which == ARGUMENT:
                         argument = payload
+                    elif which == SAMPLED:
+                        self.stood_for[thread.index, payload & layout.function_mask] += payload >> 24
                     elif which == UNWOUND:
                         time, count = base + (payload & layout.time_mask), payload >> layout.count_shift
                         if count == 0 and resume is not None:  # its frame has returned on another thread, whose events say so
@@ -730,6 +761,20 @@ class Trace:
             node = work.pop()
             work += reversed(node.children)
             yield node
+
+    def recorded_count(self, name):
+        """How many calls of these functions are in the events: the others are counted alone."""
+        return self.count(name, self.recorded)
+
+    def count_of_thread(self, name, thread):
+        """How many calls this thread made of functions of this name."""
+        work, recorded = list(thread.roots), 0
+        while work:
+            node = work.pop()
+            work += node.children
+            recorded += node.name == name and not node.inherited
+        counts = enumerate(self.counts.get(thread.index, ()), 1)
+        return recorded + sum(count for number, count in counts if number in self.counters and self._describe(self.counters[number])[0] == name)
 
     def counts_by_site(self, name):
         """Address in its module's file, less its bias, and module's name -> calls of functions of this name that return there."""

@@ -92,7 +92,7 @@ import TraceTesting
         #expect(
             Set(object.keys) == [
                 "schema", "program", "pid", "duration_ns", "window", "events", "dropped", "filtered", "in_calls_ns", "threads", "modules",
-                "functions", "calls", "processes", "unrecorded", "time", "states", "exclusion",
+                "functions", "calls", "only_counted", "processes", "unrecorded", "time", "states", "exclusion",
             ])
         #expect(object["program"] as? String == "/usr/bin/demo")
         #expect(

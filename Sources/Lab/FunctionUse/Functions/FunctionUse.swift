@@ -87,7 +87,10 @@ package struct FunctionUse: Sendable {
             // A forked process begins with those that its parent had called. Nothing distinguishes them where that is all that is known.
             let isCalled = function.isThereByCall && (hasGaps || !trace.isOfFork || trace.hasCountsAlone)
             if isCalled { sums.isCalled = true }
-            if metadata.suppressed[function.id] != nil || hasGaps && count > 0 || isCalled && count == 0 { sums.isLeast = true }
+            if metadata.suppressed[function.id] != nil && !metadata.isCounted(function.id) || hasGaps && count > 0 || isCalled && count == 0
+            {
+                sums.isLeast = true
+            }
             if hasGaps && !function.isThereByCall && count == 0 { sums.mayBeMissed = true }
             if !function.rawName.isEmpty && !function.rawName.hasPrefix("0x") { sums.add(symbol: function.rawName) }
             tallies[key]!.functions[function.address &- module.loadBias] = sums

@@ -60,6 +60,7 @@ private struct CountingSink: StreamSink, ~Copyable {
     private(set) var calls: UInt64 = 0
     var migratedCalls = Migrations()
     private let moment: UInt64
+    private var standIns = CountedStandIns()
     private let rows: RowNumbers
 
     init(_ table: FunctionNames, moment: UInt64) {
@@ -77,10 +78,22 @@ private struct CountingSink: StreamSink, ~Copyable {
         calls &+= 1
         sums[Int(row)].calls &+= 1
         sums[Int(row)].first = min(sums[Int(row)].first, time)
-        if time > moment {
-            sums[Int(row)].later &+= 1
-            edges[Edge(from: parent, to: row), default: 0] &+= 1
+        var stoodFor: UInt64 = 0
+        if _slowPath(row == standIns.row) {
+            stoodFor = standIns.take()
+            counted(row, stoodFor)
         }
+        if time > moment {
+            sums[Int(row)].later &+= 1 &+ stoodFor
+            edges[Edge(from: parent, to: row), default: 0] &+= 1 &+ stoodFor
+        }
+    }
+
+    mutating func sampled(_ row: UInt32, _ calls: UInt64) { standIns.expect(row, calls) }
+    mutating func takeStood() -> [UInt32: UInt64] { standIns.takeStood() }
+    mutating func counted(_ row: UInt32, _ calls: UInt64) {
+        self.calls &+= calls
+        sums[Int(row)].calls &+= calls
     }
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {

@@ -98,6 +98,10 @@ package protocol CallSink: ~Copyable {
     static var wantsObjects: Bool { get }
     /// Takes the object of the leaf that is reported next, as in `Frame.object`.
     mutating func leafObject(_ bits: UInt64?)
+    /// The next call of this row is recorded as one of many: so many more were counted alone.
+    mutating func sampled(_ row: UInt32, _ calls: UInt64)
+    /// Calls of the thread begun last that were counted alone, and for which no recorded one stands.
+    mutating func counted(_ row: UInt32, _ calls: UInt64)
 }
 
 extension CallSink where Self: ~Copyable {
@@ -117,6 +121,8 @@ extension CallSink where Self: ~Copyable {
     @inline(__always) package mutating func leafSite(_ address: UInt64) {}
     package static var wantsObjects: Bool { false }
     @inline(__always) package mutating func leafObject(_ bits: UInt64?) {}
+    package mutating func sampled(_ row: UInt32, _ calls: UInt64) {}
+    package mutating func counted(_ row: UInt32, _ calls: UInt64) {}
 }
 
 /// Open calls of a thread that a reader keeps. A program with more has more than 8 GB of the agent's records.
@@ -391,6 +397,8 @@ extension CallStack: EventSink where Sink: ~Copyable {
         advance(before: time)
         if let index = index(entered: ticks56, near: time) { close(at: index, at: time, .elsewhere) }
     }
+
+    mutating func sampled(_ function: UInt32, _ calls: UInt64) { sink.sampled(sink.row(of: function), calls) }
 
     mutating func unknown(_ word: UInt64) { sink.unknown() }
 }

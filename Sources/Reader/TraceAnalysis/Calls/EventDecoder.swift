@@ -21,6 +21,8 @@ protocol EventSink: ~Copyable {
     /// 56 bits of an argument of the call of the next word, an enter or a complete call (`Metadata.object` says what they mean). nil: a
     /// value that was passed for the next call is void.
     mutating func object(_ bits: UInt64?)
+    /// The next call of the function stands for so many more, which are not recorded.
+    mutating func sampled(_ function: UInt32, _ calls: UInt64)
     /// A control word of a kind that this reader does not know.
     mutating func unknown(_ word: UInt64)
     /// Every word that is not zero, before it is decoded.
@@ -40,6 +42,7 @@ extension EventSink where Self: ~Copyable {
     @inline(__always) mutating func base(_ ticks: UInt64) {}
     @inline(__always) mutating func site(_ address: UInt64) {}
     @inline(__always) mutating func object(_ bits: UInt64?) {}
+    @inline(__always) mutating func sampled(_ function: UInt32, _ calls: UInt64) {}
 }
 
 /// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
@@ -129,6 +132,8 @@ struct EventDecoder {
             sink.site(event.payload)
         case .argument:
             sink.object(event.payload)
+        case .sampled:
+            sink.sampled(event.sampledFunction, event.sampledCalls)
         case nil:
             sink.unknown(event.word)
         }

@@ -133,6 +133,14 @@ extension SplitSums where Base: ~Copyable {
     static var wantsSites: Bool { Base.wantsSites }
     mutating func leafSite(_ address: UInt64) { withEach { $0.leafSite(address) } }
 
+    mutating func sampled(_ row: UInt32, _ calls: UInt64) { withEach { $0.sampled(row, calls) } }
+    mutating func takeStood() -> [UInt32: UInt64] {
+        _ = running.takeStood()
+        _ = waiting.takeStood()
+        return wall.takeStood()
+    }
+    mutating func counted(_ row: UInt32, _ calls: UInt64) { withEach { $0.counted(row, calls) } }
+
     mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {
         let off = clock.offCPU(from: begin, to: end)
         wall.unseen(frame, depth: depth, from: begin, to: end)

@@ -25,6 +25,8 @@ protocol StreamSink: CallSink, ~Copyable {
     /// Returns a frame of `other`, which was added, with this sink's numbers for functions.
     mutating func translate(_ frame: Frame, from other: borrowing Self) -> Frame
     var migratedCalls: Migrations { get set }
+    /// Returns the calls that were counted alone and for which recorded ones stand, by row, since it was asked last.
+    mutating func takeStood() -> [UInt32: UInt64]
 }
 
 extension StreamSink where Self: ~Copyable {
@@ -32,6 +34,7 @@ extension StreamSink where Self: ~Copyable {
     mutating func wants(thread: UInt32, from begin: UInt64, to end: UInt64) -> Bool { true }
     mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {}
     mutating func endPart() {}
+    mutating func takeStood() -> [UInt32: UInt64] { [:] }
 
     mutating func translate(_ row: UInt32, from other: borrowing Self) -> UInt32 { row }
 
@@ -128,6 +131,8 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     private(set) var latestOfThread: [UInt32: UInt64] = [:]
     private(set) var calls: [UInt32: UInt64] = [:]
     private(set) var openFrames: [UInt32: Int] = [:]
+    /// Calls that were counted alone and for which recorded ones stand, by thread and row.
+    private var stood: [UInt32: [UInt32: UInt64]] = [:]
     /// Chunks that a ring overwrote between the walk over the file and the reading of them.
     private(set) var overwritten: UInt64 = 0
     /// Frames open at the end of each thread, and the next bound of the window there.
@@ -168,7 +173,25 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
             others = read(hidden, table, workers: workerCount, sink)
         }
         all.closeOpenFrames(others)
+        all.countRest()
         return all
+    }
+
+    /// Adds the calls that threads counted and for which no recorded one stands. In a window of time they are not known.
+    private func countRest() {
+        guard trace.window.isWhole else { return }
+        for thread in latestOfThread.keys.sorted() {
+            guard let counts = trace.metadata.passed[thread] else { continue }
+            let callsBefore = stack.sink.calls
+            stack.sink.begin(thread: thread)
+            var ofRow: [UInt32: UInt64] = [:]
+            for (function, count) in counts { ofRow[stack.sink.row(of: function), default: 0] &+= count }
+            for (row, count) in ofRow.sorted(by: { $0.key < $1.key }) {
+                let known = stood[thread]?[row] ?? 0
+                if count > known { stack.sink.counted(row, count &- known) }
+            }
+            calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
+        }
     }
 
     private func read(_ unit: TraceFile.Unit) {
@@ -202,6 +225,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         latest = max(latest, latestOfThread)
         self.latestOfThread[thread] = max(self.latestOfThread[thread] ?? 0, latestOfThread)
         calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
+        stood[thread, default: [:]].merge(stack.sink.takeStood()) { $0 &+ $1 }
         if unit.isLast, stack.frames.count > 0 {
             openAtEnd.append((thread, (0..<stack.frames.count).map { stack.frames[$0] }, stack.nextBound))
         }
@@ -219,6 +243,11 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
         overwritten += other.overwritten
         latestOfThread.merge(other.latestOfThread) { max($0, $1) }
         calls.merge(other.calls) { $0 &+ $1 }
+        for (thread, calls) in other.stood {
+            for (row, count) in calls {
+                stood[thread, default: [:]][stack.sink.translate(row, from: other.stack.sink), default: 0] &+= count
+            }
+        }
         for (thread, frames, bound) in other.openAtEnd {
             openAtEnd.append((thread, frames.map { stack.sink.translate($0, from: other.stack.sink) }, bound))
         }

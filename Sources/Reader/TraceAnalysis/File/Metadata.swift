@@ -70,6 +70,12 @@ package struct Metadata: Sendable, RecordReader {
     package private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
     /// Functions of which not all calls are recorded from a moment on, by id: there were very many, and they are short.
     package private(set) var suppressed: [UInt32: Ticks] = [:]
+    /// Functions whose later calls are counted, by the number of their counter in `passed`.
+    private var counters: [UInt32: UInt32] = [:]
+    /// Calls of suppressed functions that are counted and not recorded, by thread and function id; without zeros.
+    package private(set) var passed: [UInt32: [UInt32: UInt64]] = [:]
+    /// The same by the number of the counter.
+    private var passedByCounter: [UInt32: [UInt32: UInt64]] = [:]
     /// When the kernel saw threads end, by thread id: CLOCK_MONOTONIC, in no order.
     private(set) var taskEnds: [UInt32: [UInt64]] = [:]
     /// Programs that the process executed, in the order of time, and CLOCK_MONOTONIC then.
@@ -85,6 +91,9 @@ package struct Metadata: Sendable, RecordReader {
     init(_ file: InputFile, _ chunks: [Chunk]) {
         readRecords(of: file, chunks)
         addFunctions()
+        passed = passedByCounter.mapValues { calls in
+            Dictionary(calls.compactMap { number, count in counters[number].map { ($0, count) } }) { $0 &+ $1 }
+        }
     }
 
     /// Functions, by module, for which the file has only their id and their offset from the module's lowest address.
@@ -106,6 +115,10 @@ package struct Metadata: Sendable, RecordReader {
         }
         addressed = [:]
     }
+
+    /// True if not all calls of the function are recorded, and those that are not are counted.
+    package func isCounted(_ function: UInt32) -> Bool { counted.contains(function) }
+    private var counted: Set<UInt32> = []
 
     /// Every moment in it becomes even.
     mutating func stretch(_ clock: ClockCorrection) {
@@ -189,6 +202,18 @@ package struct Metadata: Sendable, RecordReader {
         case TRACE_RECORD_SUPPRESSED:
             let hot = try body(trace_suppressed_record.self, buffer, offset, byteCount)
             suppressed[hot.function] = min(suppressed[hot.function] ?? Ticks(hot.ticks), Ticks(hot.ticks))
+            if hot.counter != 0 {
+                counters[hot.counter] = hot.function
+                counted.insert(hot.function)
+            }
+        case TRACE_RECORD_PASSED:
+            let size = MemoryLayout<trace_passed_record>.size
+            let fixed = try body(trace_passed_record.self, buffer, offset, byteCount)
+            guard Int(fixed.count) <= (byteCount - size) / 8 else { throw DamagedRecord() }
+            for n in 0..<fixed.count {
+                let calls = buffer.load(UInt64.self, at: offset + size + Int(n) * 8)!
+                if calls != 0 { passedByCounter[fixed.thread, default: [:]][n + 1, default: 0] &+= calls }
+            }
         case TRACE_RECORD_KERNEL:
             let kernel = try body(trace_kernel_record.self, buffer, offset, byteCount)
             self.kernel = KernelGrant(kernel)

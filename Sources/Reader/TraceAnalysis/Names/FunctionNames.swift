@@ -22,8 +22,9 @@ package struct FunctionNames: Sendable {
     let rows: [Row]
     /// Row of each function, indexed by function id; 0 for ids that no record describes.
     let rowOfFunction: [UInt32]
-    /// Rows with a function of which not all calls are recorded (Metadata.suppressed).
+    /// Rows with a function of which not all calls are recorded (Metadata.suppressed), and those where the others are not counted, either.
     let suppressed: Set<UInt32>
+    let uncounted: Set<UInt32>
 
     /// Row 0 included.
     var rowCount: Int { rows.count + 1 }
@@ -91,7 +92,9 @@ package struct FunctionNames: Sendable {
         }
         self.rows = rows
         self.rowOfFunction = rowOfFunction
-        suppressed = Set(metadata.suppressed.keys.filter { Int($0) < rowOfFunction.count }.map { rowOfFunction[Int($0)] })
+        let hot = metadata.suppressed.keys.filter { Int($0) < rowOfFunction.count && rowOfFunction[Int($0)] != 0 }
+        suppressed = Set(hot.map { rowOfFunction[Int($0)] })
+        uncounted = Set(hot.filter { !metadata.isCounted($0) }.map { rowOfFunction[Int($0)] })
     }
 
     /// The trace has the names that the loader knows. Those of static functions are in the module's file or its debug

@@ -5,7 +5,7 @@ import TraceFormat
 /// One word of an event chunk, or one frame that a chunk stores.
 package struct DumpedEvent {
     package enum Kind: String {
-        case frame, enter, exit, complete, tail, base, resume, unwound, site, argument, unknown
+        case frame, enter, exit, complete, tail, base, resume, unwound, site, argument, sampled, unknown
     }
     /// From the start of the file.
     package var offset: UInt64
@@ -15,7 +15,7 @@ package struct DumpedEvent {
     package var function: UInt32?
     /// Ticks of a complete call.
     package var duration: UInt64?
-    /// Count of unwound, address of a site, payload of others.
+    /// Count of unwound, calls that a sampled one stands for, address of a site, payload of others.
     package var value: UInt64?
     /// Object recorded with an enter or a complete call.
     package var object: CallObject?
@@ -95,5 +95,6 @@ private struct DumpSink: EventSink, ~Copyable {
     mutating func unwound(_ count: Int, at time: UInt64) { emit(.unwound, at: time, value: UInt64(count)) }
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) { emit(.unwound, at: time, value: 1) }
     mutating func departed(entered ticks56: UInt64, at time: UInt64) { emit(.unwound, at: time, value: 0) }
+    mutating func sampled(_ function: UInt32, _ calls: UInt64) { emit(.sampled, at: time, function: function, value: calls) }
     mutating func unknown(_ word: UInt64) { emit(.unknown, at: time, value: word) }
 }

@@ -46,6 +46,11 @@ struct FunctionSums: BitwiseCopyable {
         get { has(2) }
         set { set(2, newValue) }
     }
+    /// There were more calls than are recorded, and they are not counted, either.
+    var isUncounted: Bool {
+        get { has(4) }
+        set { set(4, newValue) }
+    }
 
     /// A call whose length is not known yet. Returns true if its function is special.
     @inline(__always) mutating func open() -> Bool {
@@ -76,6 +81,12 @@ struct FunctionSums: BitwiseCopyable {
         return durationRow
     }
 
+    /// Calls that are not recorded, of no known length.
+    mutating func count(_ more: UInt64) {
+        calls &+= more
+        untimed &+= more
+    }
+
     /// The call of `openLeaf` has no length.
     mutating func leaveUntimed() { untimed &+= 1 }
 
@@ -89,6 +100,7 @@ struct FunctionSums: BitwiseCopyable {
         minimum = min(minimum, other.minimum)
         maximum = max(maximum, other.maximum)
         isSuppressed = isSuppressed || other.isSuppressed
+        isUncounted = isUncounted || other.isUncounted
         holdsSuppressed = holdsSuppressed || other.holdsSuppressed
     }
 
@@ -110,6 +122,11 @@ package struct Accumulator: ~Copyable {
     private(set) var durations = DurationCounts()
     /// Calls of known length that were made from each function. Beside the sums: those are a cache line.
     private(set) var made: PlainArray<UInt64>
+    /// Calls that were counted and not recorded, by row; they are in `sums`, too.
+    private var countedCalls: [UInt32: CountedCalls] = [:]
+    /// All of them.
+    private(set) var onlyCounted: UInt64 = 0
+    private var standIns = CountedStandIns()
     private var rows: RowNumbers
     var migratedCalls = Migrations()
     private(set) var coverage: CallCoverage
@@ -127,7 +144,10 @@ package struct Accumulator: ~Copyable {
         made = PlainArray(repeating: 0, count: table.rowCount)
         for row in 1..<max(table.rowCount, 1) where table.rows[row - 1].isEntryOnly { sums[row].isEntryOnly = true }
         for row in table.suppressed { sums[Int(row)].isSuppressed = true }
+        for row in table.uncounted { sums[Int(row)].isUncounted = true }
     }
+
+    func counted(_ row: Int) -> CountedCalls? { countedCalls[UInt32(row)] }
 
     var unknownFunctions: [UInt32] { rows.unknownFunctions }
 
@@ -155,6 +175,13 @@ package struct Accumulator: ~Copyable {
         made[Int(caller)] &+= 1
     }
 
+    /// A call of a special function begins. Returns true if it stands for calls that were counted.
+    private mutating func stands(_ row: UInt32) -> Bool {
+        if row != standIns.row { return false }
+        counted(row, standIns.take())
+        return true
+    }
+
     /// A call of a special function.
     private mutating func note(_ row: UInt32, from caller: UInt32) {
         if sums[Int(row)].isSuppressed { sums[Int(caller)].holdsSuppressed = true }
@@ -179,6 +206,7 @@ package struct Accumulator: ~Copyable {
         sums[row] = FunctionSums()
         made[other] &+= made[row]
         made[row] = 0
+        if let calls = countedCalls.removeValue(forKey: UInt32(row)) { countedCalls[UInt32(other), default: CountedCalls()].add(calls) }
         guard source.durationRow != 0 else { return }
         if sums[other].durationRow == 0 {
             sums[other].durationRow = source.durationRow
@@ -201,7 +229,9 @@ package struct Accumulator: ~Copyable {
             made[row] &+= other.made[index]
             durations.add(other.durations, row: theirs.durationRow, to: &sums[row].durationRow)
         }
+        for (row, calls) in other.countedCalls { countedCalls[row, default: CountedCalls()].add(calls) }
         if other.ownCodeHoldsSuppressed { sums[0].holdsSuppressed = true }
+        onlyCounted &+= other.onlyCounted
         calls &+= other.calls
         orphans &+= other.orphans
         unwound &+= other.unwound
@@ -220,7 +250,20 @@ extension Accumulator: CallSink {
     @inline(__always) package mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         guard isCall else { return }
         calls &+= 1
-        _ = sums[Int(frame.row)].open()
+        if _slowPath(sums[Int(frame.row)].open()), stands(frame.row) { frame.tag = Self.isSample }
+    }
+    private static var isSample: UInt64 { 1 }
+
+    package mutating func sampled(_ row: UInt32, _ calls: UInt64) {
+        if sums[Int(row)].isSuppressed { standIns.expect(row, calls) }
+    }
+    mutating func takeStood() -> [UInt32: UInt64] { standIns.takeStood() }
+
+    package mutating func counted(_ row: UInt32, _ calls: UInt64) {
+        self.calls &+= calls
+        onlyCounted &+= calls
+        sums[Int(row)].count(calls)
+        countedCalls[row, default: CountedCalls()].calls &+= calls
     }
 
     @inline(__always) package mutating func closed(
@@ -229,7 +272,10 @@ extension Accumulator: CallSink {
     ) {
         let duration = time > frame.began ? time &- frame.began : 0, here = time > frame.since ? time &- frame.since : 0
         coverage.add(frame.since, time, depth: depth)
-        if _slowPath(sums[Int(frame.row)].kinds != 0) { note(frame.row, from: parent.row) }
+        if _slowPath(sums[Int(frame.row)].kinds != 0) {
+            note(frame.row, from: parent.row)
+            if frame.tag == Self.isSample, ending == .returned { countedCalls[frame.row]?.sample(duration) }
+        }
         if ending == .unwound { unwound &+= 1 }
         if _slowPath(ending == .elsewhere) { return moveSelf(here, from: parent.row, to: frame.row) }
         if _fastPath(ending != .lost && ending != .part) {
@@ -248,6 +294,7 @@ extension Accumulator: CallSink {
         calls &+= 1
         if _slowPath(sums[Int(row)].openLeaf()) {
             note(row, from: parent.row)
+            if stands(row) { countedCalls[row]?.sample(end &- start) }
             if sums[Int(row)].isEntryOnly { return sums[Int(row)].leaveUntimed() }
         }
         coverage.add(start, end, depth: depth)

@@ -34,7 +34,7 @@ package struct ExclusionAdvice: Sendable {
     ///   - isNeeded: whether a symbol is of a function that waits or wakes others, which `waits` asks for
     init?(_ summary: Summary, isRing: Bool, keeping isNeeded: (String) -> Bool) {
         func own(_ row: FunctionSummary) -> Double { max(Double(row.selfTime) - Double(row.recording?.count ?? 0), 0) }
-        let all = summary.calls, rows = summary.functions.filter { !isNeeded($0.symbol) }
+        let all = summary.recordedCalls, rows = summary.functions.filter { !isNeeded($0.symbol) }
         // The programs' own code has its share of what recording takes, too.
         let waited = summary.functions.reduce(0) { isNeeded($1.symbol) ? $0 + own($1) : $0 }
         let net = Double(summary.selfTime.count) - Double(summary.recording?.count ?? 0) - waited

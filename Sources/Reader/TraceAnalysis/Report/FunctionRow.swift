@@ -13,6 +13,10 @@ package struct FunctionRow: Record {
     var isMarked = false
 
     fileprivate var share: Double? { whole.flatMap { $0.count > 0 ? Double(figures.selfTime) / Double($0.count) : nil } }
+    fileprivate var shareText: String {
+        guard let whole, whole.count > 0 else { return "-" }
+        return figures.estimatedSelf.map { "~" + percent(Double($0) / Double(whole.count)) } ?? share.map { percent($0) } ?? "-"
+    }
     fileprivate var isUntimed: Bool { figures.timedCalls == 0 && figures.total.count == 0 }
 
     /// With the number of functions that the linker has folded with it.
@@ -35,14 +39,14 @@ package struct FunctionRow: Record {
             $0.figures.name == FunctionNames.ownCode ? "-" : $0.figures.callsMark + grouped($0.figures.calls)
         }
         Member("total_ns", "from entry to exit, a recursive function's outermost calls only", \.figures.total)
-            .column("total") { $0.isUntimed ? "-" : spelt($0.figures.total) }
+            .column("total") { $0.isUntimed ? "-" : $0.figures.totalText }
         Member(
             "self_ns", "without the recorded calls made from it; of calls that overlap (coroutines) the later one has the time",
             \.figures.selfTime
         )
-        .column("self") { $0.isUntimed ? "-" : $0.figures.selfMark + column(readable(signed: $0.figures.selfTime)) }
+        .column("self") { $0.isUntimed ? "-" : $0.figures.selfText }
         Member("share", "self_ns as a part of all self times and the programs' own code, 0 to 1; null: that is not known", \.share)
-            .column("share") { $0.isUntimed ? "-" : $0.share.map { percent($0) } ?? "-" }
+            .column("share") { $0.isUntimed ? "-" : $0.shareText }
         SplitTimes.members { $0.figures.states }
         Member("min_ns", "of one call; null where none has a known length", \.figures.minimum).column("minimum") {
             spelt($0.figures.minimum)
@@ -52,6 +56,7 @@ package struct FunctionRow: Record {
         Percentile.members("p99", \.figures.percentile99)
         Member.shown("average", "average") { ($0.isMarked ? "* " : "") + spelt($0.figures.average) }
         Member.shown("shape", DurationShape.title) { $0.figures.shape.text }
+        CountedTime.members { $0.figures.counted }
         Member.optional("left_out", leftOutMeaning) {
             $0.figures.isSuppressed ? true : nil
         }
@@ -85,24 +90,58 @@ package struct FunctionRow: Record {
     private static func spelt(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
 }
 
-let leftOutMeaning = "true: there were more calls, which are not recorded (record --keep-hot)"
-let heldMeaning = "true: self_ns includes calls of functions with left_out that are not recorded"
+let leftOutMeaning = "true: there were more calls, which are neither recorded nor counted (record --keep-hot)"
+let heldMeaning = "true: self_ns includes calls of functions with left_out or only_counted that are not recorded"
 
 /// What stands before figures of suppressed functions, and of those that call them.
 enum SuppressionMark {
-    static func calls(_ isSuppressed: Bool) -> String { isSuppressed ? "≥" : "" }
+    static func calls(_ isSuppressed: Bool, isEstimate: Bool = false) -> String { isSuppressed ? "≥" : isEstimate ? "~" : "" }
     static func selfTime(_ holdsSuppressed: Bool) -> String { holdsSuppressed ? "≤" : "" }
 
     /// The lines that explain the marks which are there.
-    static func notes(isSuppressed: Bool, holdsSuppressed: Bool) -> [String] {
+    static func notes(isSuppressed: Bool, isCounted: Bool, holdsSuppressed: Bool) -> [String] {
         (isSuppressed ? ["≥ short and called very often: later calls were suppressed; record --keep-hot keeps them"] : [])
+            + (isCounted
+                ? ["~ short and called very often: later calls were counted, and about one in 1,024 timed; record --keep-hot records all"]
+                : [])
             + (holdsSuppressed ? ["≤ with the suppressed calls of functions that it calls"] : [])
     }
 }
 
 extension FunctionSummary {
-    var callsMark: String { SuppressionMark.calls(isSuppressed) }
+    var callsMark: String { SuppressionMark.calls(isSuppressed, isEstimate: areCallsEstimated || counted?.isExact == false) }
     var selfMark: String { SuppressionMark.selfTime(holdsSuppressed) }
+    var isCounted: Bool { areCallsEstimated || counted != nil }
+
+    /// The time of calls that are counted and not recorded is an estimate. It is wall time.
+    private var estimate: CountedTime? { states == nil || shownTime == .wall ? counted : nil }
+    var totalText: String {
+        guard let estimate else { return column(readable(total)) }
+        return "~" + readable(Nanoseconds(total.count &+ estimate.time.count)) + " ±" + readable(estimate.timeError)
+    }
+    var selfText: String { estimatedSelf.map { "~" + readable(signed: $0) } ?? selfMark + column(readable(signed: selfTime)) }
+    /// With the same part of the estimate as of the recorded calls' time; nil: there is none.
+    fileprivate var estimatedSelf: Int64? {
+        estimate.map { estimate in
+            let part = total.count > 0 ? Double(max(selfTime, 0)) / Double(total.count) : 1
+            return selfTime &+ (Int64(exactly: (Double(estimate.time.count) * min(part, 1)).rounded()) ?? .max)
+        }
+    }
+}
+
+extension CountedTime {
+    /// Members of any record that has it.
+    static func members<Row: Record>(_ counted: @escaping @Sendable (Row) -> CountedTime?) -> [Member<Row>] {
+        Row.declare {
+            Member.optional("only_counted", "what of calls is counted and not recorded, of short functions that are called very often") {
+                counted($0)?.calls
+            }
+            Member.optional("only_counted_ns", "an estimate of the time that these took; it is not in total_ns and self_ns") {
+                counted($0)?.time
+            }
+            Member.optional("only_counted_error_ns", "by how much that may be wrong") { counted($0)?.timeError }
+        }
+    }
 }
 
 /// A function with what the files say of where it is.

@@ -7,8 +7,9 @@ extension Accumulator {
     ///   - times: of the rows by state, in ticks; nil: not asked for
     ///   - time: what these sums are of
     mutating func functions(
-        _ table: FunctionNames, _ scale: TimeScale, _ cost: CallCost, _ times: [SplitTimes]? = nil, of time: CallTime = .wall
+        _ table: FunctionNames, _ trace: TraceFile, _ times: [SplitTimes]? = nil, of time: CallTime = .wall
     ) -> [FunctionSummary] {
+        let scale = trace.timeScale, cost = CallCost(trace)
         var firstOf: [FunctionNames.Row: Int] = [:], byState = times
         for row in 1..<max(table.rowCount, 1) where isUsed(row) || byState?.isUsed(row) == true {
             var key = table.rows[row - 1]
@@ -24,6 +25,7 @@ extension Accumulator {
         for row in 1..<max(sums.count, 1) where isUsed(row) || byState?.isUsed(row) == true {
             let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(unknownFunctions[row - table.rowCount])
             result.append(summary(row, function, scale, cost))
+            result[result.count - 1].counted = counted(row)?.time(sums[row], trace)
             if let times = byState?[row].inNanoseconds(scale) { result[result.count - 1].show(times, as: time) }
         }
         return result
@@ -90,6 +92,7 @@ extension FunctionSummary {
     /// Takes over what each state has of the times, of which one is shown.
     mutating func show(_ times: SplitTimes, as time: CallTime) {
         states = times
+        shownTime = time
         selfTime = times.selfTime[time]
         total = Nanoseconds(UInt64(max(times.total[time], 0)))
         if time == .waiting { recording = nil } // the agent's work is not waiting
@@ -103,7 +106,7 @@ extension FunctionSummary {
         func time(_ length: UInt64) -> Nanoseconds { scale?.nanoseconds(length) ?? Nanoseconds(length) }
         self.init(
             name: function.name, symbol: function.symbol, module: function.module, calls: sums.calls, timedCalls: sums.timed,
-            total: time(sums.total), selfTime: scale?.signedNanoseconds(sums.selfTime) ?? sums.selfTime, isSuppressed: sums.isSuppressed,
+            total: time(sums.total), selfTime: scale?.signedNanoseconds(sums.selfTime) ?? sums.selfTime, isSuppressed: sums.isUncounted,
             holdsSuppressed: sums.holdsSuppressed, recording: recording)
         guard sums.timed > 0 else { return }
         average = time(sums.sum / sums.timed)

@@ -45,7 +45,8 @@ package struct InfoOutput: Record {
         let names = FunctionNames(trace.metadata)
         return trace.metadata.suppressed.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { id, moment in
             let name = names.name(of: id)
-            return SuppressedFunction(name: name.name, module: name.module, moment: sinceStart(moment))
+            return SuppressedFunction(
+                name: name.name, module: name.module, moment: sinceStart(moment), isCounted: trace.metadata.isCounted(id))
         }
     }
 
@@ -147,11 +148,13 @@ private struct SuppressedFunction: Record {
     var name: String
     var module: String
     var moment: Nanoseconds
+    var isCounted: Bool
 
     static let members = declare {
         Member("function", \.name)
         Member("module", \.module)
         Member("after_ns", "since the beginning of the trace", \.moment)
+        Member("counted", "true: calls that are not recorded are counted", \.isCounted)
     }
 }
 

@@ -47,6 +47,7 @@ package struct ReportOutput: Record {
             }
         }
         Member("calls", \.run.summary.calls)
+        Member("only_counted", "what of them is counted and not recorded", \.run.summary.onlyCounted)
         Member(
             "exclusion", "a few functions that make most of the calls and take little of the time; null: none, or not all is reported",
             \.advice)

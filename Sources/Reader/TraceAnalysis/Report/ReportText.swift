@@ -66,7 +66,8 @@ extension RunSummary {
                 lines.append(style.dim("total and self also have parts of calls that lie partly in the window; average to maximum do not"))
             }
             let notes = SuppressionMark.notes(
-                isSuppressed: rows.contains { $0.isSuppressed }, holdsSuppressed: rows.contains { $0.holdsSuppressed })
+                isSuppressed: rows.contains { $0.isSuppressed }, isCounted: rows.contains { $0.isCounted },
+                holdsSuppressed: rows.contains { $0.holdsSuppressed })
             lines += notes.map(style.dim)
             if !columns.hidden.isEmpty {
                 lines.append(style.dim("not shown for lack of columns: \(columns.hidden.joined(separator: ", "))"))

@@ -16,6 +16,8 @@ struct RunSums: ~Copyable {
     private var recording: [UInt64?] = []
     /// Times by state; nil where a trace does not say, or nobody asks.
     private var states: [SplitTimes?] = []
+    /// Calls that are not recorded.
+    private var counted: [CountedTime?] = []
     private var durations = DurationCounts(areMiddles: true)
 
     mutating func number(_ row: FunctionNames.Row, _ site: CallSite? = nil) -> Int {
@@ -25,6 +27,7 @@ struct RunSums: ~Copyable {
         rows.append((row, site))
         recording.append(0)
         states.append(SplitTimes())
+        counted.append(nil)
         numbers[key] = number
         if number >= sums.count { sums.append(repeating: FunctionSums(), count: 256) }
         return number
@@ -57,6 +60,7 @@ struct RunSums: ~Copyable {
             }
             add(accumulator.sums[row], accumulator.durations, times?[row].inNanoseconds(scale), to: number, scale)
             add(accumulator.recording(row, cost)?.count, to: number)
+            add(accumulator.counted(row)?.time(accumulator.sums[row], trace), to: number)
         }
     }
 
@@ -66,6 +70,12 @@ struct RunSums: ~Copyable {
         let number = number(FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false))
         add(accumulator.sums[row], accumulator.durations, times?.inNanoseconds(trace.timeScale), to: number, trace.timeScale)
         add(accumulator.recording(row, CallCost(trace))?.count, to: number)
+        add(accumulator.counted(row)?.time(accumulator.sums[row], trace), to: number)
+    }
+
+    mutating func add(_ counted: CountedTime?, to number: Int) {
+        guard let counted else { return }
+        self.counted[number] = self.counted[number]?.adding(counted) ?? counted
     }
 
     private mutating func add(_ times: SplitTimes?, to number: Int) {
@@ -101,6 +111,7 @@ struct RunSums: ~Copyable {
             sums[number].add(theirs)
             add(other.recording[index], to: number)
             add(other.states[index], to: number)
+            add(other.counted[index], to: number)
             durations.add(other.durations, row: theirs.durationRow, to: &sums[number].durationRow)
         }
     }
@@ -112,6 +123,7 @@ struct RunSums: ~Copyable {
             var summary = FunctionSummary(
                 rows[index].function, sums[index], durations, recording: site == nil ? recording[index].map { Nanoseconds($0) } : nil)
             summary.site = site
+            summary.counted = counted[index]
             if let time, let times = states[index] { summary.show(times, as: time) }
             return summary
         }

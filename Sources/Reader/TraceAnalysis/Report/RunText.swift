@@ -11,6 +11,7 @@ extension RunSummary {
         var parts = [title, windowText ?? readable(summary.duration)]
         if summary.span.count > 0 { parts.append("in calls \(readable(summary.inCalls)) of \(readable(summary.span))") }
         parts += [counted(summary.threads.count, "thread"), counted(summary.calls, "call")]
+        if summary.onlyCounted > 0 { parts.append("\(grouped(summary.onlyCounted)) of them only counted") }
         let filtered = summary.filteredByTime &+ summary.filteredByDepth
         if filtered > 0 { parts.append("\(grouped(filtered)) filtered") }
         parts.append("\(grouped(summary.dropped)) dropped")

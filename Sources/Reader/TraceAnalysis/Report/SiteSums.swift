@@ -19,7 +19,10 @@ private struct SiteSums: SummingSink, ~Copyable {
 
     private var rows: RowNumbers
     private let isEntryOnly: [Bool]
-    private let suppressed: Set<UInt32>
+    private let suppressed: Set<UInt32>, uncounted: Set<UInt32>
+    /// Calls that were counted and not recorded, by number.
+    private(set) var countedCalls: [Int: CountedCalls] = [:]
+    private var standIns = CountedStandIns()
     private let modules: ModuleTimes
     /// Keys by number; 0 is nobody.
     private(set) var keys = [SiteKey(row: 0, epoch: 0, address: 0)]
@@ -41,6 +44,7 @@ private struct SiteSums: SummingSink, ~Copyable {
         rows = RowNumbers(table)
         isEntryOnly = [false] + table.rows.map(\.isEntryOnly)
         suppressed = table.suppressed
+        uncounted = table.uncounted
         self.modules = modules
     }
 
@@ -66,6 +70,7 @@ private struct SiteSums: SummingSink, ~Copyable {
         var fresh = FunctionSums()
         fresh.isEntryOnly = Int(key.row) < isEntryOnly.count && isEntryOnly[Int(key.row)]
         fresh.isSuppressed = suppressed.contains(key.row)
+        fresh.isUncounted = uncounted.contains(key.row)
         sums.append(fresh)
         open.append(0)
         return number
@@ -94,7 +99,24 @@ private struct SiteSums: SummingSink, ~Copyable {
         guard isCall else { return }
         calls &+= 1
         _ = sums[number].open()
+        _ = stands(frame.row, number)
     }
+
+    mutating func sampled(_ row: UInt32, _ calls: UInt64) { standIns.expect(row, calls) }
+    mutating func takeStood() -> [UInt32: UInt64] { standIns.takeStood() }
+    /// Returns true if the call stands for others, which are counted.
+    private mutating func stands(_ row: UInt32, _ number: Int) -> Bool {
+        if row != standIns.row { return false }
+        count(number, standIns.take())
+        return true
+    }
+    private mutating func count(_ number: Int, _ more: UInt64) {
+        calls &+= more
+        sums[number].count(more)
+        countedCalls[number, default: CountedCalls()].calls &+= more
+    }
+    /// Their site is unknown.
+    mutating func counted(_ row: UInt32, _ calls: UInt64) { count(number(of: SiteKey(row: row, epoch: 0, address: 0)), calls) }
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         let duration = time > frame.began ? time &- frame.began : 0, number = Int(frame.tag)
@@ -125,6 +147,7 @@ private struct SiteSums: SummingSink, ~Copyable {
         let number = number(row, nextLeafSite, at: start)
         calls &+= 1
         _ = sums[number].open()
+        if stands(row, number) { countedCalls[number]?.sample(end &- start) }
         if sums[number].isEntryOnly { return }
         time(end &- start, number, isOutermost: open[number] == 0)
         takeSelf(end &- start, number, parent: parent)
@@ -167,6 +190,7 @@ private struct SiteSums: SummingSink, ~Copyable {
             let number = translate(number: index, from: other), theirs = other.sums[index]
             sums[number].add(theirs)
             durations.add(other.durations, row: theirs.durationRow, to: &sums[number].durationRow)
+            if let counted = other.countedCalls[index] { countedCalls[number, default: CountedCalls()].add(counted) }
         }
         addMigratedCalls(of: other)
     }
@@ -245,8 +269,9 @@ package struct SiteReport: Sendable {
             }
             var figures = sink.sums[number]
             figures.holdsSuppressed = holding.contains(sink.keys[number].row)
-            sums.add(
-                figures, sink.durations, times?[number].inNanoseconds(trace.timeScale), to: sums.number(function, site), trace.timeScale)
+            let to = sums.number(function, site)
+            sums.add(figures, sink.durations, times?[number].inNanoseconds(trace.timeScale), to: to, trace.timeScale)
+            sums.add(sink.countedCalls[number]?.time(figures, trace), to: to)
         }
     }
 

@@ -15,8 +15,14 @@ package struct FunctionSummary: Sendable {
     package var total: Nanoseconds
     /// Without the calls made from it, in nanoseconds. Of calls that overlap (coroutines) the later one has the time.
     package var selfTime: Int64
-    /// There were more calls: from a moment on not all are recorded.
+    /// There were more calls: from a moment on not all are recorded, nor are the others counted.
     package var isSuppressed = false
+    /// What of `calls` is counted and not recorded, and so in no time here.
+    package var counted: CountedTime?
+    /// `calls` has some that are counted and of which only recorded ones say where they belong.
+    var areCallsEstimated = false
+    /// What the times are.
+    var shownTime = CallTime.wall
     /// It made calls of suppressed functions: those that are not recorded are in its own time.
     package var holdsSuppressed = false
     /// Length of one call; nil when none has a known length.
@@ -111,6 +117,9 @@ package struct Summary: Sendable {
     package private(set) var duration = Nanoseconds(0)
     package private(set) var end = Ticks(0)
     package private(set) var calls: UInt64 = 0
+    /// What of them is counted and not recorded.
+    package private(set) var onlyCounted: UInt64 = 0
+    package var recordedCalls: UInt64 { calls &- onlyCounted }
     /// Words that record calls: enters, exits and complete calls.
     package private(set) var events: UInt64 = 0
     package private(set) var completes: UInt64 = 0
@@ -139,9 +148,8 @@ package struct Summary: Sendable {
         progress: ReadingProgress? = nil
     ) {
         let table = names ? FunctionNames(trace.metadata) : FunctionNames(unnamed: trace.metadata)
-        let cost = CallCost(trace)
         self.init(trace, table, workers: workers, states: states, progress: progress) {
-            names ? $0.functions(table, trace.timeScale, cost, $1, of: states.shown) : []
+            names ? $0.functions(table, trace, $1, of: states.shown) : []
         }
     }
 
@@ -215,7 +223,8 @@ package struct Summary: Sendable {
         leafBytes = parts.map(\.leafBytes).min() ?? leafBytes
         var own: [String: FunctionSummary] = [:]
         let counts: [WritableKeyPath<Summary, UInt64>] = [
-            \.calls, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans, \.tooDeep,
+            \.calls, \.onlyCounted, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans,
+            \.tooDeep,
             \.unwound, \.migrations, \.unknownWords, \.overwritten,
         ]
         for part in parts {
@@ -268,6 +277,7 @@ package struct Summary: Sendable {
 
     private mutating func take(_ sums: borrowing Accumulator) {
         calls = sums.calls
+        onlyCounted = sums.onlyCounted
         orphans = sums.orphans
         unwound = sums.unwound
         migrations = sums.migrations
@@ -287,7 +297,7 @@ package struct Summary: Sendable {
         events = completes &+ enters &+ exits
         dropped = trace.lostCalls
         let cost = CallCost(trace).whole
-        recording = cost > 0 ? Nanoseconds(UInt64(exactly: (Double(calls) * cost).rounded()) ?? .max) : nil
+        recording = cost > 0 ? Nanoseconds(UInt64(exactly: (Double(recordedCalls) * cost).rounded()) ?? .max) : nil
         if trace.hasCallSites { leafBytes = 16 }
         var ownTicks: UInt64 = 0
         for chunks in trace.chunksOfThread {

@@ -125,6 +125,8 @@ package struct CallTree: Sendable {
     package internal(set) var functions: [Function]
     /// Suppressed functions, and those that made calls of them: the calls that are not recorded are in their own time. By index.
     var suppressed: Set<Int> = []
+    /// Functions with calls that are counted and not recorded: of their calls on a path the recorded ones tell the number.
+    var onlyCounted: Set<Int> = []
     var holders: Set<Int> = []
     /// Who calls the functions of the first level is below them: all figures of a path are those of its first function.
     var isInverted = false

@@ -12,7 +12,7 @@ struct CallTreeAssembly {
     private var processes: [CallTree.Process] = []
     private var functions: [Function] = []
     private var numberOfFunction: [Function: Int] = [:]
-    private var suppressed: Set<Int> = [], holders: Set<Int> = []
+    private var suppressed: Set<Int> = [], onlyCounted: Set<Int> = [], holders: Set<Int> = []
     /// What the times of the trees show that were added.
     private var times: Set<CallTime?> = []
     private var childOf: [Edge: Int] = [:]
@@ -37,6 +37,7 @@ struct CallTreeAssembly {
     mutating func numbers(of tree: CallTree) -> [Int] {
         let numbers = tree.functions.map { number($0) }
         suppressed.formUnion(tree.suppressed.map { numbers[$0] })
+        onlyCounted.formUnion(tree.onlyCounted.map { numbers[$0] })
         holders.formUnion(tree.holders.map { numbers[$0] })
         times.insert(tree.time)
         return numbers
@@ -182,7 +183,8 @@ struct CallTreeAssembly {
         }
         if let scale { convert(&result, functions.count, scale) }
         var tree = CallTree(
-            processes: processes, roots: sortedRoots, nodes: result, functions: functions, suppressed: suppressed, holders: holders)
+            processes: processes, roots: sortedRoots, nodes: result, functions: functions, suppressed: suppressed, onlyCounted: onlyCounted,
+            holders: holders)
         // States are not known of processes with and without them together.
         tree.time = times.count == 1 ? times.first! : nil
         return tree
@@ -298,10 +300,11 @@ extension CallTreeAssembly {
             }
         }
         if sums.isInterleaved { sumTotals() }
-        suppressed = Set(table.suppressed.map { numbers[Int($0)] })
+        suppressed = Set(table.uncounted.map { numbers[Int($0)] })
+        onlyCounted = Set(table.suppressed.subtracting(table.uncounted).map { numbers[Int($0)] })
         for index in 1..<sums.nodes.count where here[index] >= 0 && nodes[here[index]].parent >= 0 {
             let node = nodes[here[index]]
-            guard suppressed.contains(node.function) else { continue }
+            guard suppressed.contains(node.function) || onlyCounted.contains(node.function) else { continue }
             holders.insert(nodes[node.parent].parent < 0 ? number(.ownCode(of: trace.program)) : nodes[node.parent].function)
         }
         let covered = sums.coverage.byThread

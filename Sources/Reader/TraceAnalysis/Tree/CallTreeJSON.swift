@@ -23,6 +23,7 @@ extension CallTree: Record {
             rows.append(
                 NodeRow(
                     node: node, states: time == nil ? nil : node.states, whole: whole, isSuppressed: suppressed.contains(subject),
+                    isCounted: onlyCounted.contains(subject),
                     holdsSuppressed: holders.contains(subject)))
         }
         return rows
@@ -69,7 +70,7 @@ private struct NodeRow: Record {
     var states: SplitTimes?
     /// Total of the root, in nanoseconds.
     var whole: UInt64
-    var isSuppressed: Bool, holdsSuppressed: Bool
+    var isSuppressed: Bool, isCounted: Bool, holdsSuppressed: Bool
 
     static let members = declare {
         Member("parent", "index in nodes; -1 of a root") { Int64($0.node.parent) }
@@ -90,6 +91,9 @@ private struct NodeRow: Record {
         Member("part", "calls of which only a part lies in the window", \.node.part)
         Member("total_cost_ns", "what of total_ns recording took, by the agent's own measurement", \.node.totalCost)
         Member("self_cost_ns", \.node.selfCost)
+        Member.optional("calls_estimated", "true: some are counted and not recorded, and which path they came is an estimate") {
+            $0.isCounted ? true : nil
+        }
         Member.optional("left_out", leftOutMeaning) { $0.isSuppressed ? true : nil }
         Member.optional("self_holds_left_out", heldMeaning) { $0.holdsSuppressed ? true : nil }
     }

@@ -24,6 +24,7 @@ extension CallTree {
             // The caller of what a thread calls first is the thread.
             return sums(filter) { Group(caller: nodes[$0.parent].function, function: $0.function) }.map { group, node in
                 var row = marked(FunctionSummary(functions[group.function], node, cost), [group.function])
+                row.areCallsEstimated = onlyCounted.contains(group.function)
                 row.caller = group.caller < 0 ? "(thread)" : functions[group.caller].name
                 return row
             }

@@ -67,7 +67,8 @@ extension CallTree {
     package var suppressionNotes: [String] {
         let shown = Set(nodes.indices.lazy.filter { !isInverted || isFirst($0) }.map { nodes[$0].function })
         return SuppressionMark.notes(
-            isSuppressed: !suppressed.isDisjoint(with: shown), holdsSuppressed: !holders.isDisjoint(with: shown))
+            isSuppressed: !suppressed.isDisjoint(with: shown), isCounted: !onlyCounted.isDisjoint(with: shown),
+            holdsSuppressed: !holders.isDisjoint(with: shown))
     }
 
     /// The function whose figures a node has.
@@ -167,7 +168,7 @@ extension CallTree {
             notes.add(nodes[level])
         }
         let subject = subject(of: node)
-        figures.callsMark = SuppressionMark.calls(suppressed.contains(subject))
+        figures.callsMark = SuppressionMark.calls(suppressed.contains(subject), isEstimate: onlyCounted.contains(subject))
         figures.selfMark = SuppressionMark.selfTime(holders.contains(subject))
         let function = functions[nodes[node].function]
         var name = Summary.explained(function.name)

@@ -81,6 +81,7 @@ package struct FunctionReport: Sendable {
                 } else { // in its ticks, as a report of one trace has them
                     let nobody = FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false)
                     only = accumulator.summary(row, nobody, scale, CallCost(trace))
+                    only?.counted = accumulator.counted(row)?.time(accumulator.sums[row], trace)
                     if let times { only?.show(times.inNanoseconds(scale), as: time) }
                 }
             }
@@ -192,7 +193,7 @@ extension FunctionReport {
         }
         func spelt(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
         try body(
-            "\(sums.callsMark)\(counted(sums.calls, "call")), total \(readable(sums.total)), self \(sums.selfMark)\(readable(signed: sums.selfTime))"
+            "\(sums.callsMark)\(counted(sums.calls, "call")), total \(sums.totalText), self \(sums.selfText)"
         )
         if let states = sums.states { try body("total: \(states.total.text); self: \(states.selfTime.text)") }
         let (median, percentile99) = (sums.median?.text ?? "-", sums.percentile99?.text ?? "-")
@@ -296,6 +297,7 @@ package struct FunctionOutput: Record {
         Member("max_ns", \.report.sums.maximum)
         Percentile.members("p50", \.report.sums.median)
         Percentile.members("p99", \.report.sums.percentile99)
+        CountedTime.members { $0.report.sums.counted }
         Member.optional("left_out", leftOutMeaning) { $0.report.sums.isSuppressed ? true : nil }
         Member.optional("self_holds_left_out", heldMeaning) { $0.report.sums.holdsSuppressed ? true : nil }
         Member("histogram", "of the lengths of calls", \.report.histogram)

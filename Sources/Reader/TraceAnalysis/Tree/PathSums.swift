@@ -64,6 +64,9 @@ struct PathSums: ~Copyable {
 
     private var rows: RowNumbers
     private var isEntryOnly: PlainArray<Bool>
+    private var standIns = CountedStandIns()
+    /// Calls that are counted and not recorded, for which none stands, by the path of their thread.
+    private var rest: [(root: UInt32, row: UInt32, calls: UInt64)] = []
     var migratedCalls = Migrations()
 
     /// Calls of dlopen are paths of their own for each file that they bring.
@@ -232,7 +235,29 @@ struct PathSums: ~Copyable {
     }
 
     /// When all readings are added up.
-    mutating func finish() { shorten() }
+    mutating func finish() {
+        if !rest.isEmpty { placeRest() }
+        shorten()
+    }
+
+    /// Gives the calls for which none stands to that path of their thread on which most calls of the function are.
+    private mutating func placeRest() {
+        var roots = [UInt32](repeating: 0, count: nodes.count), best: [UInt64: UInt32] = [:]
+        func key(_ root: UInt32, _ row: UInt32) -> UInt64 { UInt64(root) << 32 | UInt64(row) }
+        let wanted = Set(rest.map { key($0.root, $0.row) })
+        for index in 1..<nodes.count {
+            let node = nodes[index]
+            roots[index] = node.parent == 0 ? UInt32(index) : roots[Int(node.parent)]
+            let place = key(roots[index], node.row)
+            guard wanted.contains(place), node.parent != 0 else { continue }
+            if best[place].map({ nodes[Int($0)].calls < node.calls }) ?? true { best[place] = UInt32(index) }
+        }
+        for part in rest {
+            let node = best[key(part.root, part.row)] ?? child(part.root, part.row)
+            nodes[Int(node)].calls &+= part.calls
+        }
+        rest = []
+    }
 
     // MARK: times
 
@@ -274,6 +299,19 @@ extension PathSums: CallSink {
         guard isCall else { return }
         calls &+= 1
         nodes[Int(node)].calls &+= 1
+        if _slowPath(frame.row == standIns.row) { stand(node) }
+    }
+
+    mutating func sampled(_ row: UInt32, _ calls: UInt64) { standIns.expect(row, calls) }
+    mutating func takeStood() -> [UInt32: UInt64] { standIns.takeStood() }
+    @inline(never) private mutating func stand(_ node: UInt32) {
+        let more = standIns.take()
+        calls &+= more
+        nodes[Int(node)].calls &+= more
+    }
+    mutating func counted(_ row: UInt32, _ calls: UInt64) {
+        self.calls &+= calls
+        rest.append((root, row, calls))
     }
 
     mutating func carried(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame) {
@@ -309,6 +347,7 @@ extension PathSums: CallSink {
         let below = path(parent)
         let node = child(below, row == loading ? loadingRow(start) : row)
         nodes[Int(node)].calls &+= 1
+        if _slowPath(row == standIns.row) { stand(node) }
         if _slowPath(isEntryOnly[Int(row)]) { return }
         coverage.add(start, end, depth: depth)
         share(end &- start, node, below: below, isWithin: node == below)

@@ -69,7 +69,9 @@ struct RecordSummary {
         // Chunks that a ring overwrote were recorded and are gone.
         let missing = summary.threads.reduce(0) { $0 &+ $1.missingChunks },
             isRing = whole.processes.contains { $0.images.contains { $0.isRing } }
-        return "\(grouped(summary.calls)) calls recorded, \(grouped(summary.filteredByTime + summary.filteredByDepth)) filtered, "
+        let onlyCounted = summary.onlyCounted > 0 ? "\(grouped(summary.onlyCounted)) only counted, " : ""
+        return
+            "\(grouped(summary.recordedCalls)) calls recorded, \(onlyCounted)\(grouped(summary.filteredByTime + summary.filteredByDepth)) filtered, "
             + "\(grouped(summary.dropped)) dropped, "
             + (missing > 0 ? "\(counted(missing, "chunk")) of older calls \(isRing ? "overwritten" : "missing"), " : "")
             + readable(byteCount: bytes)
