@@ -38,7 +38,7 @@ def say(port, text):
 
 
 class Server:
-    owner = None  # whose processes they are; None: ours
+    owner = None  # the user whose processes they are; None: ours
     needs = ()
 
     def __init__(self, folder):
@@ -185,7 +185,7 @@ class Measurement:
 
     def once(self, way, count):
         self.traces = os.path.join(self.folder, "traces")
-        if os.path.isfile(self.traces): # of one process
+        if os.path.isfile(self.traces):
             os.unlink(self.traces)
         shutil.rmtree(self.traces, ignore_errors=True)
         prefix, variables = [], {}
