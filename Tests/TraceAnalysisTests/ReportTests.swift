@@ -92,7 +92,8 @@ import TraceTesting
         #expect(
             Set(object.keys) == [
                 "schema", "program", "pid", "duration_ns", "window", "events", "dropped", "filtered", "in_calls_ns", "threads", "modules",
-                "functions", "calls", "only_counted", "processes", "unrecorded", "time", "states", "exclusion",
+                "agent_waits", "agent_wait_ns", "longest_agent_wait_ns", "functions", "calls", "only_counted", "processes", "unrecorded",
+                "time", "states", "exclusion",
             ])
         #expect(object["program"] as? String == "/usr/bin/demo")
         #expect(

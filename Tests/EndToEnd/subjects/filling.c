@@ -1,6 +1,7 @@
 // Makes calls, in several threads and processes, until `tracer record` has taken over full chunks; then more. Says how many it made.
 // library: filling
-// tree: none it runs only under collected.py
+// tree: none it runs only under collected.py; alone it makes 20,000 calls and ends
+// modes: arm
 #include "subject.h"
 #include <poll.h>
 long filled(long value);
@@ -51,9 +52,13 @@ static void *until_one_was_taken_over(void *unused) {
     return unused;
 }
 
-/// filling FOLDER THREADS PROCESSES MORE: as many further threads and processes, and rounds after a byte of standard input.
+/// filling [FOLDER THREADS PROCESSES MORE]: as many further threads and processes, and rounds after a byte of standard input.
 int main(int count, char **words) {
-    CHECK(count == 5);
+    if (count != 5) { // alone
+        round_of_calls();
+        puts("done");
+        return 0;
+    }
     folder = words[1];
     int threads = atoi(words[2]), processes = atoi(words[3]), more = atoi(words[4]);
     pid_t children[8];
