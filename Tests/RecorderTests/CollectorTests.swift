@@ -10,8 +10,9 @@ import Recorder
     static let chunkBytes = 65536, used = 40000
     static let offset: UInt64 = 4096, destination: UInt64 = 4096 + 65536
 
-    /// A trace with one chunk, closed and full of 7, that is to be taken over.
+    /// A trace with one chunk, closed and full of 7, that is to be taken over. `given`: the states of spares before it, whose chunks are elsewhere.
     func trace(
+        after given: [Int] = [],
         mode: Int = TRACE_MODE_FULL, state: Int = TRACE_SPARE_FULL,
         change: (inout trace_spare, inout trace_chunk_header) -> Void = { _, _ in }
     ) throws -> TraceHeader {
@@ -33,7 +34,8 @@ import Recorder
             $0.next_offset = Self.destination + UInt64(Self.chunkBytes)
         }
         spare.state = UInt32(state)
-        withUnsafeBytes(of: spare) { bytes.replaceSubrange(Int(TRACE_SPARES_OFFSET)..<Int(TRACE_SPARES_OFFSET) + $0.count, with: $0) }
+        let spares = given.map { trace_spare(offset: 0, destination: 0, state: UInt32($0), byte_count: spare.byte_count) } + [spare]
+        spares.withUnsafeBytes { bytes.replaceSubrange(Int(TRACE_SPARES_OFFSET)..<Int(TRACE_SPARES_OFFSET) + $0.count, with: $0) }
         let body = [UInt8](repeating: 7, count: Self.used - 128)
         bytes += withUnsafeBytes(of: chunk) { Array($0) } + body + [UInt8](repeating: 0, count: Self.chunkBytes - Self.used)
         return try #require(TraceHeader(path: scratch.write("t", bytes)))
@@ -63,6 +65,14 @@ import Recorder
         let spare = try #require(header.spare(0))
         #expect(spare.state == UInt32(TRACE_SPARE_FREE) && spare.byte_count == UInt32(Self.chunkBytes) && spare.offset == Self.offset)
         #expect(collector.look() > PreparationPlan.busyNanoseconds)
+    }
+
+    @Test func aPlaceThatWasGivenUpHidesNoLaterOne() throws {
+        let header = try trace(after: [TRACE_SPARE_TAKEN, TRACE_SPARE_NONE])
+        var collector = ChunkCollector(header)
+        _ = collector.look()
+        #expect([0, 1, 2].map { header.spare($0)?.state } == [TRACE_SPARE_TAKEN, TRACE_SPARE_NONE, TRACE_SPARE_FREE].map { UInt32($0) })
+        #expect(header.spare(3)?.state == nil && header.hasSpares)
     }
 
     @Test func inARingACopyIsAsLongAsTheChunk() throws {

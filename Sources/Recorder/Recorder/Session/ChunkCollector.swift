@@ -9,8 +9,6 @@ package struct ChunkCollector {
     private let header: TraceHeader
     private let isRing: Bool
     private let pageBytes: UInt64
-    private var buffer: [UInt8] = []
-    private var zeros: [UInt8] = []
     /// The file cannot be written: the process finds no free chunk, writes its own, and says why it cannot.
     private var hasGivenUp = false
     private var interval = PreparationPlan.busyNanoseconds
@@ -18,7 +16,7 @@ package struct ChunkCollector {
     private static let mostBytes = 1 << 20
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
     /// Its `TRACE_SPARES` chunks last longer at the fastest that a thread can record.
-    private static let mostNanoseconds: UInt64 = 20_000_000
+    static let mostNanoseconds: UInt64 = 20_000_000
 
     package init(_ header: TraceHeader) {
         self.header = header
@@ -31,7 +29,7 @@ package struct ChunkCollector {
     package mutating func look() -> UInt64 {
         var known = 0, collected = 0
         for n in 0..<Int(TRACE_SPARES) {
-            guard !hasGivenUp, let spare = header.spare(n), spare.state != UInt32(TRACE_SPARE_NONE) else { break }
+            guard !hasGivenUp, let spare = header.spare(n) else { break }
             known += 1
             guard spare.state == UInt32(TRACE_SPARE_FULL), collect(spare) else { continue }
             header.freeSpare(n, spare)
@@ -48,31 +46,30 @@ package struct ChunkCollector {
     /// The header says "void" until what follows it is there, as the agent writes its chunks: a reader never sees one without the other.
     private mutating func collect(_ spare: trace_spare) -> Bool {
         guard var chunk = closedChunk(at: spare.offset), Self.isPlace(spare.destination) else { return false }
-        if buffer.isEmpty { (buffer, zeros) = ([UInt8](repeating: 0, count: Self.mostBytes), [UInt8](repeating: 0, count: Self.mostBytes)) }
-        let kind = chunk.kind, place = spare.destination, size = chunk.byte_count
-        let used = min(UInt32(chunk.used_bytes.roundedUp(to: pageBytes)), size) // as far as the file must reach
-        guard pread(header.file, &buffer, Int(used), off_t(spare.offset)) == Int(used) else { return false }
-        if !isRing { chunk.byte_count = used }
+        let kind = chunk.kind, place = spare.destination, size = Int(chunk.byte_count)
+        let used = min(Int(chunk.used_bytes.roundedUp(to: pageBytes)), size) // as far as the file must reach
+        var bytes = [UInt8](unsafeUninitializedCapacity: size) { bytes, count in
+            count = max(pread(header.file, bytes.baseAddress!, used, off_t(spare.offset)), 0)
+        }
+        guard bytes.count == used else { return false }
+        if !isRing { chunk.byte_count = UInt32(used) }
         chunk.kind = UInt16(TRACE_CHUNK_VOID)
-        var isWritten = write(&chunk, Self.headerBytes, at: place)
-        isWritten = isWritten && write(&buffer, Self.headerBytes..<Int(used), at: place)
+        var isWritten = write(chunk, at: place)
+        isWritten =
+            isWritten
+            && bytes.withUnsafeBytes {
+                header.write(UnsafeRawBufferPointer(rebasing: $0[Self.headerBytes...]), at: place + UInt64(Self.headerBytes))
+            }
         chunk.kind = kind
-        isWritten = isWritten && write(&chunk, Self.headerBytes, at: place)
-        isWritten = isWritten && write(&zeros, 0..<Int(size), at: spare.offset) // the magic is the first to go
+        isWritten = isWritten && write(chunk, at: place)
+        bytes = [UInt8](repeating: 0, count: size)
+        isWritten = isWritten && bytes.withUnsafeBytes { header.write($0, at: spare.offset) } // the magic is the first to go
         hasGivenUp = !isWritten
         return isWritten
     }
-    private func write(_ bytes: UnsafeRawPointer, _ count: Int, at offset: UInt64) -> Bool { write(bytes, 0..<count, at: offset) }
-    /// `range` of `bytes`, to the same distance from `offset`.
-    private func write(_ bytes: UnsafeRawPointer, _ range: Range<Int>, at offset: UInt64) -> Bool {
-        var range = range
-        while !range.isEmpty {
-            let result = pwrite(header.file, bytes + range.lowerBound, range.count, off_t(offset) + off_t(range.lowerBound))
-            if result < 0, errno == EINTR { continue }
-            if result <= 0 { return false }
-            range = range.lowerBound + result..<range.upperBound
-        }
-        return true
+
+    private func write(_ chunk: trace_chunk_header, at offset: UInt64) -> Bool {
+        withUnsafeBytes(of: chunk) { header.write($0, at: offset) }
     }
 
     /// nil: there is none, or a thread may still write to it.
@@ -99,7 +96,7 @@ package struct ChunkCollector {
             chunk.byte_count = spare.byte_count
             chunk.body_offset = UInt32(Self.headerBytes)
             let page = UInt64(TRACE_CHUNK_ALIGNMENT)
-            guard write(&chunk, Self.headerBytes, at: spare.offset), UInt64(spare.byte_count) > page else { continue }
+            guard write(chunk, at: spare.offset), UInt64(spare.byte_count) > page else { continue }
             recorder_release(header.file, spare.offset + page, UInt64(spare.byte_count) - page)
         }
     }

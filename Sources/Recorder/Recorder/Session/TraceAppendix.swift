@@ -18,7 +18,7 @@ extension TraceHeader {
         var bytes = withUnsafeBytes(of: chunk) { Array($0) } + records
         bytes += repeatElement(0, count: Int(byteCount) - bytes.count)
         guard let offset = reserve(byteCount, isGone: isGone) else { return false }
-        guard write(bytes, at: offset) else {
+        guard bytes.withUnsafeBytes({ write($0, at: offset) }) else {
             if isGone { // otherwise a thread may have taken what comes after it: then this is a range that nobody has opened
                 set(nextOffset: offset)
                 ftruncate(file, off_t(offset))
@@ -28,16 +28,5 @@ extension TraceHeader {
         // The magic last: the file may be being read.
         var magic = UInt32(TRACE_CHUNK_MAGIC)
         return pwrite(file, &magic, 4, off_t(offset)) == 4
-    }
-
-    private func write(_ bytes: [UInt8], at offset: UInt64) -> Bool {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done)) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return false }
-            done += count
-        }
-        return true
     }
 }

@@ -65,13 +65,14 @@ package final class TraceHeader {
     func set(collected: Bool) { if let word = word(\.collected) { recorder_store(word, collected ? 1 : 0) } }
 
     /// The process's threads fill chunks in turn.
-    var hasSpares: Bool { spare(0).map { $0.state != UInt32(TRACE_SPARE_NONE) } ?? false }
+    package var hasSpares: Bool { spare(0) != nil }
 
-    /// A chunk that threads fill in turn (trace_layout.h). nil in a file that was cut, or that is another user's.
+    /// A chunk that threads fill in turn (trace_layout.h). nil: none has had this number so far, nor a higher one; or the file was cut, or is
+    /// another user's.
     package func spare(_ n: Int) -> trace_spare? {
         var spare = trace_spare(), state: UInt64 = 0
         guard let words = spareWords(n), recorder_load(words + 2, &state) == 0, // the state first: who sees it finds the others
-            recorder_load(words, &spare.offset) == 0, recorder_load(words + 1, &spare.destination) == 0
+            state >> 32 != 0, recorder_load(words, &spare.offset) == 0, recorder_load(words + 1, &spare.destination) == 0
         else { return nil }
         spare.state = UInt32(truncatingIfNeeded: state)
         spare.byte_count = UInt32(truncatingIfNeeded: state >> 32)
@@ -116,6 +117,18 @@ package final class TraceHeader {
         var info = stat(), value = value.littleEndian
         guard fstat(file, &info) == 0, info.st_size >= off_t(TRACE_HEADER_BYTES) else { return }
         pwrite(file, &value, MemoryLayout<UInt64>.size, off_t(MemoryLayout<trace_file_header>.offset(of: field)!))
+    }
+
+    /// Writes all of it there. False: the disk is full, or the file cannot be written.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) -> Bool {
+        var done = 0
+        while done < bytes.count {
+            let count = pwrite(file, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
     }
 
     /// The field lies in the page and is aligned (layout.c asserts its offset).
