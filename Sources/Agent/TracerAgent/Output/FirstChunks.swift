@@ -70,11 +70,7 @@ enum FirstChunks {
         var n = 0
         while n < rowCount && rows[n].address != 0 { n &+= 1 }
         if n == mostRows { return nil }
-        let old = Ring.take(rowBytes)
-        guard let (address, offset) = TraceSpace.map(rowBytes, over: old) else {
-            if let old { Ring.giveBack(old) }
-            return nil
-        }
+        guard let (address, offset) = Ring.map(rowBytes) else { return nil }
         rows[n] = Row(address: bits(address), offset: offset)
         rowCount = max(rowCount, n &+ 1)
         mappedCount &+= 1

@@ -37,11 +37,22 @@ enum Ring {
     }
 
     /// An offset for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
-    static func take(_ byteCount: Int) -> UInt64? {
+    private static func take(_ byteCount: Int) -> UInt64? {
         if !Limits.isRing { return nil }
         lock.lock()
         defer { lock.unlock() }
         return takeOldest(byteCount)
+    }
+
+    /// A range for a thread's chunk, mapped and cleared: an old one of the ring, or a new one. nil: recording has stopped, or it cannot be had
+    /// now. The thread has waited for it.
+    static func map(_ byteCount: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
+        let begun = Clock.ticks()
+        defer { TraceOutput.noteWait(since: begun) }
+        let old = take(byteCount)
+        if let chunk = TraceSpace.map(byteCount, over: old) { return chunk }
+        if let old { giveBack(old) }
+        return nil
     }
 
     /// The chunk there belongs to no thread any more. It is the youngest of those that may be written over.
@@ -53,7 +64,7 @@ enum Ring {
     }
 
     /// Takes back an offset that could not be mapped: it is the oldest again.
-    static func giveBack(_ offset: UInt64) {
+    private static func giveBack(_ offset: UInt64) {
         lock.lock()
         if queued == freeChunks.count {
             append(offset)

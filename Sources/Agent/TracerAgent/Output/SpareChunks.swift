@@ -18,7 +18,8 @@ enum SpareChunks {
 
     /// No more than a quarter of a file of limited size.
     private static var most: Int {
-        Limits.fileBytes == 0 ? Int(TRACE_SPARES) : min(Int(TRACE_SPARES), Int(Limits.fileBytes) / ChunkSize.largest / 4)
+        let all = min(Int(TRACE_SPARES), addresses.count)
+        return Limits.fileBytes == 0 ? all : min(all, Int(Limits.fileBytes) / ChunkSize.largest / 4)
     }
     private static func spare(_ n: Int) -> UnsafeMutablePointer<trace_spare> {
         (UnsafeMutableRawPointer(TraceOutput.header) + Int(TRACE_SPARES_OFFSET)).assumingMemoryBound(to: trace_spare.self) + n
@@ -32,9 +33,8 @@ enum SpareChunks {
         }
         for n in 0..<min(Int(count) &+ 1, most)
         where tracer_exchange(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE), UInt32(TRACE_SPARE_TAKEN)) != 0 {
-            let begun = Clock.ticks()
-            defer { TraceOutput.noteWait(since: begun) }
-            guard let (address, offset) = map() else {
+            guard Limits.isRing || !TraceSpace.wouldExceedLimit(ChunkSize.largest), let (address, offset) = Ring.map(ChunkSize.largest)
+            else {
                 tracer_store_release_32(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE))
                 return nil
             }
@@ -44,14 +44,6 @@ enum SpareChunks {
             tracer_atomic_max(&count, UInt64(n &+ 1))
             return (address, offset)
         }
-        return nil
-    }
-    private static func map() -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
-        let bytes = ChunkSize.largest
-        if TraceSpace.wouldExceedLimit(bytes) && !Limits.isRing { return nil }
-        let offset = Ring.take(bytes)
-        if let chunk = TraceSpace.map(bytes, over: offset) { return chunk }
-        if let offset { Ring.giveBack(offset) }
         return nil
     }
 
@@ -80,7 +72,7 @@ enum SpareChunks {
     static func forget(_ chunk: UnsafeMutableRawPointer) {
         guard let n = index(of: chunk) else { return }
         addresses[n] = 0
-        if !areParents { tracer_store_release_32(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE)) }
+        tracer_store_release_32(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE))
     }
 
     private static func index(of chunk: UnsafeMutableRawPointer) -> Int? {

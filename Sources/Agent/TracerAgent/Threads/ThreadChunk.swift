@@ -72,15 +72,12 @@ extension ThreadRecorder {
                 replaceChunk(old, by: address, offset, ChunkSize.largest, isPending)
                 return address
             }
-            let begun = Clock.ticks()
             guard copyOut(old) else { return nil }
             lookAtChunk()
             TraceSpace.clearChunk(old, bytes)
             context.pointee.sequence &+= 1
-            TraceOutput.noteWait(since: begun)
             return old
         }
-        let begun = Clock.ticks()
         var bytes = context.pointee.chunk == nil ? ChunkSize.first : ChunkSize.next(after: Int(context.pointee.chunk_bytes))
         while bytes < frames &* 4 &* ThreadRecorder.frameBytes && bytes < ChunkSize.largest { bytes = ChunkSize.next(after: bytes) }
         if TraceSpace.wouldExceedLimit(bytes) && !Limits.isRing {
@@ -93,7 +90,6 @@ extension ThreadRecorder {
         } else {
             setChunk(address, offset, bytes)
         }
-        TraceOutput.noteWait(since: begun)
         return address
     }
     private func replaceChunk(
@@ -114,10 +110,7 @@ extension ThreadRecorder {
         {
             return chunk
         }
-        let offset = Ring.take(bytes)
-        if let chunk = TraceSpace.map(bytes, over: offset) { return chunk }
-        if let offset { Ring.giveBack(offset) }
-        return nil
+        return Ring.map(bytes)
     }
     /// The chunk is not written to any more. It is mapped no longer than others that were mapped with it. `isEmpty`: it has been cleared.
     /// `offset`: a ring may write over it.
@@ -183,7 +176,9 @@ extension ThreadRecorder {
         guard TraceSpace.mayHaveSpace(), let offset = Ring.offset(bytes) else { return false }
         let used = Memory.wholePages(Int(end))
         header.byte_count = UInt32(Limits.isRing ? bytes : used)
+        let begun = Clock.ticks()
         let written = TraceSpace.write(chunk, used, header, at: offset)
+        TraceOutput.noteWait(since: begun)
         if written == .nothing && !Limits.isRing { TraceSpace.giveBack(offset, bytes) } // a ring writes over it when it is its turn
         return written == .all
     }
