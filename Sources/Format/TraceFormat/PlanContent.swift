@@ -147,24 +147,13 @@ public struct PlanContent {
     }
     /// Returns the numbers of a function's call sites.
     public func sites(of n: Int) -> Range<Int> {
-        func first(_ n: Int) -> Int {
-            var low = 0, high = siteCount
-            while low < high {
-                let middle = (low &+ high) / 2
-                if Int(site(middle).function) < n { low = middle &+ 1 } else { high = middle }
-            }
-            return low
-        }
+        func first(_ n: Int) -> Int { bisect(siteCount) { Int(site($0).function) < n } }
         return first(n)..<first(n &+ 1)
     }
     /// Returns the number of the function that begins at `address`, relative to the base; nil: none does.
     public func number(at address: UInt32) -> Int? {
-        var low = 0, high = functionCount
-        while low < high {
-            let middle = (low &+ high) / 2
-            if function(middle).pointee.address < address { low = middle &+ 1 } else { high = middle }
-        }
-        return low < functionCount && function(low).pointee.address == address ? low : nil
+        let n = bisect(functionCount) { function($0).pointee.address < address }
+        return n < functionCount && function(n).pointee.address == address ? n : nil
     }
     public func relocatedCode(of function: plan_function) -> UnsafeRawPointer {
         start + Int(header.pointee.bytes) + Int(function.relocated)
