@@ -203,8 +203,19 @@ class Code:
         return address in self.instructions
 
 
+class OnRealModules:
+    """`check` is given the path of each."""
+
+    @pytest.mark.parametrize("name", [*MODULES, *LIBRARIES])
+    def test_real_module(self, name):
+        path = os.path.realpath(libraries().get(name, name))
+        if not os.path.exists(path):
+            pytest.skip(f"no {name} here")
+        self.check(path)
+
+
 @x86
-class TestBytes:
+class TestBytes(OnRealModules):
     def check(self, path):
         _, functions, _ = plan(path)
         code = Code(path)
@@ -250,19 +261,12 @@ class TestBytes:
                 each = starts[target]
                 assert not each.address <= site < each.address + each.size, f"0x{site:x}: {name} to the first byte of {each.name}"
 
-    @pytest.mark.parametrize("name", [*MODULES, *LIBRARIES])
-    def test_real_module(self, name):
-        path = os.path.realpath(libraries().get(name, name))
-        if not os.path.exists(path):
-            pytest.skip(f"no {name} here")
-        self.check(path)
-
     def test_hostile(self):
         self.check(hostile())
 
 
 @x86
-class TestSites:
+class TestSites(OnRealModules):
     def check(self, path):
         """Returns the number of sites of each function of tactic calls, by name."""
         _, functions, _ = plan(path)
@@ -284,13 +288,6 @@ class TestSites:
             assert not set(each.sites) - expected[each.address] and (not missing or each.flags & planfile.HELD), (each.name, [hex(site) for site in missing])
         assert not any(each.sites for each in functions if each.tactic != "calls")
         return {each.name: len(each.sites) for each in known.values()}
-
-    @pytest.mark.parametrize("name", [*MODULES, *LIBRARIES])
-    def test_real_module(self, name):
-        path = os.path.realpath(libraries().get(name, name))
-        if not os.path.exists(path):
-            pytest.skip(f"no {name} here")
-        self.check(path)
 
     def test_hostile(self):
         found = self.check(hostile())
