@@ -23,7 +23,7 @@ def spares(trace):
 class Collected(suite.Test):
     def start(self, threads, processes, more, options=(), before=()):
         program = build.program_of("filling")
-        words = [self.settings.tool, "record", *options, "-o", self.trace("%p.trace"), "--", *before, program, self.traces]
+        words = [self.settings.tool, "record", "--exclude", "sched_yield", *options, "-o", self.trace("%p.trace"), "--", *before, program, self.traces]
         return subprocess.Popen([*words, str(threads), str(processes), str(more)], cwd=self.made, env=self.environment(),
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
