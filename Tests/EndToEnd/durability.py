@@ -77,6 +77,27 @@ def ring_stays_within_its_size(test):
     expect(not faults, f"{faults}")
 
 
+OPENINGS = """#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 10000; i++) {
+        int file = open("/dev/null", O_RDONLY);
+        if (file < 0 || close(file)) return 1;
+    }
+    return 0;
+}
+"""
+
+
+def ring_stays_within_its_size_when_files_are_opened(test):
+    """Each call that opens one has a record beside the ring."""
+    limit = 256 << 10
+    test.execute([test.compile("program", "-O1", source=OPENINGS)], TRACER_MODE="ring", TRACER_MAXSIZE=str(limit))
+    trace, = tracefile.read_all(test.traces)
+    expect(not trace.anomalies and trace.count("open"), f"{trace.anomalies[:4]}")
+    expect(len(trace.data) <= limit + (1 << 16), f"{len(trace.data):,} bytes, the limit is {limit:,}")
+
+
 def ring_keeps_the_youngest(test):
     """A thread that goes round a ring once and a half: its last chunks are there, none of them missing."""
     test.execute([build.program_of("steady"), "16000"], status=7, said=None, TRACER_MODE="ring", TRACER_MAXSIZE=str(RING))

@@ -17,7 +17,7 @@ enum MetadataWriter {
     /// is emptied when the younger one is full.
     nonisolated(unsafe) private static var passing = Table<Piece>()
     nonisolated(unsafe) private static var turn = 0
-    private static let passingPiece = 262_144
+    private static var passingPiece: Int { Ring.chunkBytes }
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
     static let firstPiece = 32768
     private static let largestPiece = 1 << 20
