@@ -13,6 +13,7 @@ static inline void tracer_atomic_max(uint64_t *word, uint64_t value) {
     uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (now < value && !__atomic_compare_exchange_n(word, &now, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
+static inline uint32_t tracer_load_acquire_32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 static inline uint64_t tracer_load_acquire(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 static inline void tracer_store_release_8(uint8_t *word, uint8_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 static inline void tracer_store_release_16(uint16_t *word, uint16_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }

@@ -13,7 +13,7 @@ import tracefile
 from harness import expect
 
 SPARES_OFFSET, SPARES, SPARE = 1024, 128, struct.Struct("<2Q2I")
-NONE, FREE, TAKEN, FULL = range(4)
+NONE, FREE, TAKEN, FULL, COPIED = range(5)
 
 
 def spares(trace):
@@ -71,7 +71,7 @@ def a_killed_recorder_takes_nothing_along(test):
     running.send_signal(signal.SIGKILL)
     running.wait()
     trace, = test.whole(test.went_on(running.stdout, running.stdin))
-    expect(trace.header["collected"] == 1 and all(state in (TAKEN, FULL) for *_, state, _ in spares(trace)), "somebody took over more chunks")
+    expect(trace.header["collected"] == 1 and all(state in (TAKEN, FULL, COPIED) for *_, state, _ in spares(trace)), "somebody took over more chunks")
 
 
 def a_process_that_outlives_its_recorder_goes_on_alone(test):
@@ -119,6 +119,26 @@ def a_ring_stays_within_its_size(test):
     expect(limit // 16 <= calls * 8 and calls <= whole, f"{calls} of {whole} calls")
     faults = harness.cross_check(test.settings, trace)
     expect(not faults, f"{faults}")
+
+
+def a_ring_keeps_its_youngest_chunks_when_the_recorder_is_late(test):
+    """The recorder stands still while the program writes over its ring thirty times."""
+    running = test.start(0, 0, 200, options=("--mode", "ring", "--max-size", "1M"))
+    expect(running.stdout.readline() == "ready\n", "the program did not begin")
+    path = test.trace(os.listdir(test.traces)[0])
+    while any(state in (FULL, COPIED) for *_, state, _ in spares(tracefile.Trace(path))):
+        os.sched_yield()
+    running.send_signal(signal.SIGSTOP)
+    test.went_on(running.stdout, running.stdin)
+    running.send_signal(signal.SIGCONT)
+    expect(running.wait(harness.HANGS) == 0, "the recorder failed")
+    trace, = tracefile.read_all(test.traces)
+    expect(not trace.anomalies, f"{trace.anomalies[:4]}")
+    numbers = sorted(number for number, _, _ in trace.by_thread[0])
+    expect(len(numbers) > 4 and numbers == list(range(numbers[0], numbers[-1] + 1)), f"chunks {numbers} are left")
+    faults = harness.cross_check(test.settings, trace)
+    expect(not faults, f"{faults}")
+    expect(test.json("report", path)["threads"][0]["span_ns"], "own code is not known")
 
 
 def tests():

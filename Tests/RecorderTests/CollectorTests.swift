@@ -82,7 +82,7 @@ import Recorder
         #expect(chunk(header, at: Self.destination).byte_count == UInt32(Self.chunkBytes))
     }
 
-    @Test(arguments: [TRACE_SPARE_FREE, TRACE_SPARE_TAKEN, 4]) func onlyFullChunksAreTouched(state: Int) throws {
+    @Test(arguments: [TRACE_SPARE_FREE, TRACE_SPARE_TAKEN, TRACE_SPARE_COPIED, 5]) func onlyFullChunksAreTouched(state: Int) throws {
         let header = try trace(state: state)
         var collector = ChunkCollector(header)
         _ = collector.look()
@@ -122,6 +122,14 @@ import Recorder
         #expect(empty.magic == UInt32(TRACE_CHUNK_MAGIC) && empty.kind == UInt16(TRACE_CHUNK_VOID))
         #expect(empty.byte_count == UInt32(Self.chunkBytes) && empty.used_bytes == 0)
         #expect(chunk(header, at: Self.destination).used_bytes == UInt64(Self.used))
+    }
+
+    @Test(arguments: [TRACE_MODE_FULL, TRACE_MODE_RING]) func whatIsFullAtTheEndOfARingIsPutOverAnOlderChunk(mode: Int) throws {
+        let header = try trace(mode: mode)
+        var collector = ChunkCollector(header)
+        collector.end()
+        let kinds = [chunk(header, at: Self.offset).kind, chunk(header, at: Self.destination).kind]
+        #expect(kinds == (mode == TRACE_MODE_RING ? [TRACE_CHUNK_VOID, TRACE_CHUNK_EVENTS] : [TRACE_CHUNK_EVENTS, 0]).map { UInt16($0) })
     }
 
     @Test func whoCutsTheFileHurtsNobody() throws {

@@ -47,6 +47,12 @@ import TraceTesting
         #expect(times(loaded.summary.threads) == [[120, 100]])
     }
 
+    @Test func ofARingBeginsAfterTheLastGap() throws {
+        let steps: [Step] = [.call(1, 0, 10), .split, .call(1, 20, 30), .lose, .call(1, 40, 50), .split, .call(1, 80, 100)]
+        let threads = try Loaded(demo(isRing: true, steps).bytes()).summary.threads
+        #expect(times(threads) == [[70, 30]]) // the call before the gap lasted 10; then 60 from 40 on
+    }
+
     @Test func isNotShownWhereEventsOfTheMiddleAreMissing() throws {
         let loaded = try Loaded([.call(1, 0, 10), .split, .call(1, 20, 30), .lose, .call(1, 40, 50)])
         #expect(loaded.summary.threads[0].own == nil)

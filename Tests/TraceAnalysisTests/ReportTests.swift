@@ -256,7 +256,7 @@ import TraceTesting
         builder.header.stop_reason = UInt32(TRACE_STOP_LIMIT)
         let loaded = try Loaded(builder.bytes())
         #expect(
-            loaded.run.headline == "demo (pid 4711), 5 ns, 1 thread, 2 calls, 1,234 filtered, 0 dropped, "
+            loaded.run.headline == "demo (pid 4711), 5 ns, in calls 2 ns of 2 ns, 1 thread, 2 calls, 1,234 filtered, 0 dropped, "
                 + "1 chunk overwritten, stopped: the size limit was reached (TRACER_MAXSIZE)")
     }
 

@@ -175,6 +175,10 @@ int recorder_store(uint64_t *word, uint64_t value) { TOUCH(__atomic_store_n(word
 int recorder_add(uint64_t *word, uint64_t increment, uint64_t *before) {
     TOUCH(*before = __atomic_fetch_add(word, increment, __ATOMIC_RELEASE));
 }
+int recorder_change(uint64_t *word, uint64_t old, uint64_t new_value, uint64_t *before) {
+    *before = old;
+    TOUCH(__atomic_compare_exchange_n(word, before, new_value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+}
 
 int recorder_fault_in(int file, uint64_t offset, uint64_t bytes) {
     void *view = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)offset);

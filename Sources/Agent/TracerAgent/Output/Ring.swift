@@ -77,11 +77,20 @@ enum Ring {
     }
 
     private static func takeOldest(_ byteCount: Int) -> UInt64? {
-        if queued == 0 || byteCount != chunkBytes || !TraceSpace.wouldExceedLimit(byteCount) { return nil }
-        let offset = freeChunks[oldest]
-        oldest = oldest &+ 1 == freeChunks.count ? 0 : oldest &+ 1
-        queued &-= 1
-        return offset
+        if byteCount != chunkBytes || !TraceSpace.wouldExceedLimit(byteCount) { return nil }
+        var skipped: UInt64? // the recorder is copying to it: it stays the oldest, and the next one is taken
+        for n in 0..<queued {
+            let index = place(n), offset = freeChunks[index]
+            if let skipped { freeChunks[index] = skipped }
+            if SpareChunks.takeBack(for: offset) {
+                oldest = place(1)
+                queued &-= 1
+                return offset
+            }
+            skipped = offset
+        }
+        if let skipped { freeChunks[oldest] = skipped } // all go round by one
+        return nil
     }
 
     private static func append(_ offset: UInt64) {
@@ -98,8 +107,12 @@ enum Ring {
             queued &+= 1
             return
         }
-        let end = oldest &+ queued
-        freeChunks[end < freeChunks.count ? end : end &- freeChunks.count] = offset
+        freeChunks[place(queued)] = offset
         queued &+= 1
+    }
+    /// The n-th element from the oldest on has this index.
+    private static func place(_ n: Int) -> Int {
+        let index = oldest &+ n
+        return index < freeChunks.count ? index : index &- freeChunks.count
     }
 }

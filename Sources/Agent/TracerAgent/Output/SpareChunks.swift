@@ -68,6 +68,26 @@ enum SpareChunks {
         return true
     }
 
+    /// A ring writes over that place next. What waits to be copied there is older than all that is in the ring: it is given up. False: the
+    /// recorder is copying it.
+    static func takeBack(for place: UInt64) -> Bool {
+        for n in 0..<Int(count) {
+            let spare = spare(n), state = tracer_load_acquire_32(&spare.pointee.state)
+            if state < UInt32(TRACE_SPARE_FULL) || spare.pointee.destination != place { continue }
+            if tracer_exchange(&spare.pointee.state, UInt32(TRACE_SPARE_FULL), UInt32(TRACE_SPARE_TAKEN)) == 0 {
+                if tracer_load_acquire_32(&spare.pointee.state) == UInt32(TRACE_SPARE_COPIED) { return false }
+                continue
+            }
+            if spare.pointee.destination != place { // it was copied, and filled again
+                tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_FULL))
+                continue
+            }
+            TraceSpace.clearChunk(UnsafeMutableRawPointer(bitPattern: addresses[n])!, ChunkSize.largest)
+            tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_FREE))
+        }
+        return true
+    }
+
     /// An interrupted trampoline may still write to the chunk: it stays mapped, and where it is.
     static func forget(_ chunk: UnsafeMutableRawPointer) {
         guard let n = index(of: chunk) else { return }

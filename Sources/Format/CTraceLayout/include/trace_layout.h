@@ -139,7 +139,8 @@ enum {
     TRACE_SPARE_NONE = 0,
     TRACE_SPARE_FREE = 1, // empty; the process may take it
     TRACE_SPARE_TAKEN = 2, // the process writes to it
-    TRACE_SPARE_FULL = 3, // closed; to be copied to `destination`, cleared, and then free
+    TRACE_SPARE_FULL = 3, // closed; to be copied to `destination`, cleared, and then free. Until that begins the process may take it back
+    TRACE_SPARE_COPIED = 4, // being copied and cleared; the process leaves it alone
 };
 struct trace_spare {
     uint64_t offset;      // the chunk lies there in the file

@@ -32,15 +32,25 @@ package struct ThreadSpans: Sendable {
         window = trace.window
         main = trace.chunksOfThread.lazy.compactMap { $0.first }.first { $0.tid == trace.header.pid }?.thread
         for chunks in trace.chunksOfThread {
-            guard let first = chunks.first, let last = chunks.last else { continue }
+            guard let last = chunks.last, let first = Self.firstAfterGaps(chunks) else { continue }
             let missing = last.sequence &+ 1 &- UInt64(chunks.count)
-            // Overwritten by a ring, its beginning is not known, and what is left can be determined. A hole in the middle cannot.
-            if missing > 0 && first.sequence != missing { continue }
-            if first.openFrames > first.storedFrames { continue } // nor can it where calls are open of which nothing is known
+            // What a ring has written over comes before all that can be determined. Elsewhere it is not known what a gap would have told.
+            if missing > 0 && first.sequence != missing && !trace.isRing { continue }
+            if first.openFrames > first.storedFrames { continue } // nor where calls are open of which nothing is known
             var span = Self.span(trace, first.thread, isMain: first.thread == main)
             if missing > 0 { span.begin = max(span.begin, first.opened.ticks) }
             spans[first.thread] = span
         }
+    }
+
+    /// The chunk from which on none is missing.
+    private static func firstAfterGaps(_ chunks: some BidirectionalCollection<Chunk>) -> Chunk? {
+        var first = chunks.last
+        for chunk in chunks.dropLast().reversed() {
+            guard let next = first, chunk.sequence &+ 1 == next.sequence else { break }
+            first = chunk
+        }
+        return first
     }
 
     subscript(_ thread: UInt32) -> ThreadSpan? { spans[thread] }

@@ -52,10 +52,12 @@ int recorder_exchange(const char *one, const char *other);
 pid_t recorder_start_witness(void);
 
 /// A word of a mapped file, whole, where somebody may cut the file meanwhile: 0, or EFAULT when that has happened. Adding and storing
-/// release, loading acquires. Takes SIGBUS; one that is not of these comes to who had it before.
+/// release, loading acquires, changing does both. Takes SIGBUS; one that is not of these comes to who had it before.
 int recorder_load(const uint64_t *word, uint64_t *value);
 int recorder_store(uint64_t *word, uint64_t value);
 int recorder_add(uint64_t *word, uint64_t increment, uint64_t *before);
+/// Changes it if it is `old`; `before` is then `old`, too.
+int recorder_change(uint64_t *word, uint64_t old, uint64_t new_value, uint64_t *before);
 
 /// MADV_POPULATE_WRITE over [offset, offset + bytes) of the file: allocates and faults it in without writing
 /// to it. 0 or errno.

@@ -29,11 +29,12 @@ package struct ChunkCollector {
     package mutating func look() -> UInt64 {
         var known = 0, collected = 0
         for n in 0..<Int(TRACE_SPARES) {
-            guard !hasGivenUp, let spare = header.spare(n) else { break }
+            guard !hasGivenUp, header.spare(n) != nil else { break }
             known += 1
-            guard spare.state == UInt32(TRACE_SPARE_FULL), collect(spare) else { continue }
-            header.freeSpare(n, spare)
-            collected += 1
+            guard let spare = header.takeFullSpare(n) else { continue }
+            let isCollected = collect(spare)
+            header.setSpare(n, spare, isCollected ? TRACE_SPARE_FREE : TRACE_SPARE_FULL)
+            if isCollected { collected += 1 }
         }
         if collected > 0 {
             interval = PreparationPlan.busyNanoseconds
@@ -86,8 +87,10 @@ package struct ChunkCollector {
         offset >= UInt64(TRACE_HEADER_BYTES) && offset <= TraceHeader.mostBytes && offset % UInt64(TRACE_CHUNK_ALIGNMENT) == 0
     }
 
-    /// The process has ended: an empty chunk says so to a reader, and takes no space on the disk.
-    package func end() {
+    /// The process has ended: an empty chunk says so to a reader, and takes no space on the disk. A full one may stay where it is, but not in
+    /// a ring, where an older one lies at its place.
+    package mutating func end() {
+        if isRing { _ = look() }
         for n in 0..<Int(TRACE_SPARES) {
             guard let spare = header.spare(n), spare.state == UInt32(TRACE_SPARE_FREE), Self.isPlace(spare.offset) else { continue }
             var chunk = trace_chunk_header()

@@ -256,11 +256,14 @@ package struct RecordingRun {
             if isLast, let exit = isRoot ? exit : countsHere ? ends.exit(of: pid_t(bitPattern: state.pid)) : nil { header.set(exit) }
             // The kernel was there; the recorder learned it a moment later.
             if isGone, let ended = appendix?.end(of: state) ?? (isRoot && isLast ? ended : nil) { header.set(ended: ended) }
+            if isGone {
+                var collector = ChunkCollector(header)
+                collector.end()
+            }
             var info = stat()
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)
             if isGone {
-                ChunkCollector(header).end()
                 bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
                 if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
                 header.limit(extendedOffset: bytes)

@@ -78,10 +78,19 @@ package final class TraceHeader {
         spare.byte_count = UInt32(truncatingIfNeeded: state >> 32)
         return spare
     }
-    /// Released: who sees it finds the chunk empty.
-    func freeSpare(_ n: Int, _ spare: trace_spare) {
-        if let words = spareWords(n) { recorder_store(words + 2, UInt64(TRACE_SPARE_FREE) | UInt64(spare.byte_count) << 32) }
+    /// A full one, which is the recorder's from now on: as `setSpare` makes it. nil: it is not full, or the process has taken it back.
+    func takeFullSpare(_ n: Int) -> trace_spare? {
+        guard let found = spare(n), found.state == UInt32(TRACE_SPARE_FULL), let words = spareWords(n) else { return nil }
+        let full = Self.stateWord(found, TRACE_SPARE_FULL)
+        var before: UInt64 = 0
+        guard recorder_change(words + 2, full, Self.stateWord(found, TRACE_SPARE_COPIED), &before) == 0, before == full else { return nil }
+        return spare(n) // since it was found, the process may have filled it again, for another place
     }
+    /// Released: who sees that it is free finds the chunk empty.
+    func setSpare(_ n: Int, _ spare: trace_spare, _ state: Int) {
+        if let words = spareWords(n) { recorder_store(words + 2, Self.stateWord(spare, state)) }
+    }
+    private static func stateWord(_ spare: trace_spare, _ state: Int) -> UInt64 { UInt64(state) | UInt64(spare.byte_count) << 32 }
     /// Three words: offset, destination, and state with the size above it.
     private func spareWords(_ n: Int) -> UnsafeMutablePointer<UInt64>? {
         page.map { ($0 + Int(TRACE_SPARES_OFFSET) + n * MemoryLayout<trace_spare>.size).assumingMemoryBound(to: UInt64.self) }
