@@ -13,7 +13,7 @@ import Recorder
     /// A trace with one chunk, closed and full of 7, that is to be taken over. `given`: the states of spares before it, whose chunks are elsewhere.
     func trace(
         after given: [Int] = [],
-        mode: Int = TRACE_MODE_FULL, state: Int = TRACE_SPARE_FULL,
+        mode: Int = TRACE_MODE_FULL, state: Int = TRACE_SPARE_FULL, limit: UInt64 = 1 << 30, next: UInt64? = nil,
         change: (inout trace_spare, inout trace_chunk_header) -> Void = { _, _ in }
     ) throws -> TraceHeader {
         var chunk = trace_chunk_header()
@@ -31,7 +31,8 @@ import Recorder
         var bytes = emptyTrace {
             $0.mode = UInt32(mode)
             $0.page_bytes = 4096
-            $0.next_offset = Self.destination + UInt64(Self.chunkBytes)
+            $0.size_limit = limit
+            $0.next_offset = next ?? Self.destination + UInt64(Self.chunkBytes)
         }
         spare.state = UInt32(state)
         let spares = given.map { trace_spare(offset: 0, destination: 0, state: UInt32($0), byte_count: spare.byte_count) } + [spare]
@@ -130,6 +131,28 @@ import Recorder
         collector.end()
         let kinds = [chunk(header, at: Self.offset).kind, chunk(header, at: Self.destination).kind]
         #expect(kinds == (mode == TRACE_MODE_RING ? [TRACE_CHUNK_VOID, TRACE_CHUNK_EVENTS] : [TRACE_CHUNK_EVENTS, 0]).map { UInt16($0) })
+    }
+
+    @Test func aQuarterOfTheFileIsMadeAheadAndGoneAtTheEnd() throws {
+        let next: UInt64 = 9 << 18, size: UInt64 = 256 << 10
+        let header = try trace(state: TRACE_SPARE_TAKEN, limit: 0, next: next)
+        var collector = ChunkCollector(header)
+        for _ in 0..<2 {
+            _ = collector.look()
+            let made = [1, 2].compactMap { header.spare($0) }
+            #expect(made.map { $0.state } == [TRACE_SPARE_FREE, TRACE_SPARE_FREE].map { UInt32($0) })
+            #expect(made.map { $0.offset } == [next, next + size] && made.allSatisfy { $0.byte_count == UInt32(size) })
+            #expect(header.spare(3) == nil && header.nextOffset == next + 2 * size && UInt64(byteCount(header.file)) == next + 2 * size)
+        }
+        collector.end()
+        #expect(header.nextOffset == next)
+    }
+
+    @Test func noneIsMadeInAFileOfLimitedSize() throws {
+        let header = try trace(state: TRACE_SPARE_TAKEN, next: 9 << 18)
+        var collector = ChunkCollector(header)
+        _ = collector.look()
+        #expect(header.spare(1) == nil)
     }
 
     @Test func whoCutsTheFileHurtsNobody() throws {

@@ -3,15 +3,15 @@
 // the full chunk there, clears it, and it is free again (ChunkCollector.swift). Until then it is a closed chunk like any other, and
 // afterwards its copy is: whoever is killed, no event is lost or told twice (trace_chunk_header.sequence).
 //
-// Threads take the first that is free, so that few are used and stay in the cache. When none is free one more is mapped; when there are
-// `most`, the thread writes its chunk itself, as it does without a recorder.
+// Threads take the first that is free, so that few are used and stay in the cache. The recorder makes some ahead; when none is free the
+// thread makes one more, and when there are `most`, it writes its chunk itself, as it does without a recorder.
 import CSupport
 import CTraceLayout
 
 enum SpareChunks {
     /// Address at which each is mapped; 0: nowhere.
     nonisolated(unsafe) private static var addresses = InlineArray<128, Int>(repeating: 0)
-    /// As many have been mapped at some time.
+    /// None from this one on has been mapped.
     nonisolated(unsafe) private static var count: UInt64 = 0
     /// In a forked child, until it has let go of its parent's, whose states it must not change.
     nonisolated(unsafe) private static var areParents = false
@@ -28,23 +28,45 @@ enum SpareChunks {
     /// An empty chunk of the largest size. nil: the thread must write its own.
     static func take() -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
         if tracer_load_acquire(&TraceOutput.header.pointee.collected) == 0 { return nil }
-        for n in 0..<Int(count) where tracer_exchange(&spare(n).pointee.state, UInt32(TRACE_SPARE_FREE), UInt32(TRACE_SPARE_TAKEN)) != 0 {
-            return (UnsafeMutableRawPointer(bitPattern: addresses[n])!, spare(n).pointee.offset)
+        let known = knownCount
+        for n in 0..<known where tracer_exchange(&spare(n).pointee.state, UInt32(TRACE_SPARE_FREE), UInt32(TRACE_SPARE_TAKEN)) != 0 {
+            if addresses[n] != 0 || mapAllocated(n) { return (UnsafeMutableRawPointer(bitPattern: addresses[n])!, spare(n).pointee.offset) }
+            tracer_store_release_32(&spare(n).pointee.state, UInt32(TRACE_SPARE_FREE))
+            break
         }
-        for n in 0..<min(Int(count) &+ 1, most)
+        for n in 0..<min(known &+ 1, most)
         where tracer_exchange(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE), UInt32(TRACE_SPARE_TAKEN)) != 0 {
             guard Limits.isRing || !TraceSpace.wouldExceedLimit(ChunkSize.largest), let (address, offset) = Ring.map(ChunkSize.largest)
             else {
                 tracer_store_release_32(&spare(n).pointee.state, UInt32(TRACE_SPARE_NONE))
                 return nil
             }
-            addresses[n] = bits(address)
             spare(n).pointee.offset = offset
             spare(n).pointee.byte_count = UInt32(ChunkSize.largest)
-            tracer_atomic_max(&count, UInt64(n &+ 1))
+            setAddress(n, address)
             return (address, offset)
         }
         return nil
+    }
+    /// As many have been made, by the process or by the recorder, which makes some ahead.
+    private static var knownCount: Int {
+        var n = 0
+        while n < most && (spare(n).pointee.byte_count != 0 || tracer_load_acquire_32(&spare(n).pointee.state) != 0) { n &+= 1 }
+        return n
+    }
+    /// One that the recorder has made and nobody has used.
+    private static func mapAllocated(_ n: Int) -> Bool {
+        let begun = Clock.ticks()
+        defer { TraceOutput.noteWait(since: begun) }
+        guard spare(n).pointee.byte_count == UInt32(ChunkSize.largest),
+            let address = TraceSpace.mapAllocated(spare(n).pointee.offset, ChunkSize.largest)
+        else { return false }
+        setAddress(n, address)
+        return true
+    }
+    private static func setAddress(_ n: Int, _ address: UnsafeMutableRawPointer) {
+        addresses[n] = bits(address)
+        tracer_atomic_max(&count, UInt64(n &+ 1))
     }
 
     /// No thread writes to the closed chunk any more. False: it is none of these.

@@ -66,17 +66,19 @@ extension ThreadRecorder {
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
     private func nextChunkAddress(holding frames: Int, _ isPending: Bool) -> UnsafeMutableRawPointer? {
         // A word may be reserved in it by a trampoline that a signal interrupted: then it is left as it is.
-        if let old = context.pointee.chunk, Int(context.pointee.chunk_bytes) >= ChunkSize.largest, !isPending {
-            let bytes = Int(context.pointee.chunk_bytes)
+        let size = Int(context.pointee.chunk_bytes)
+        if let old = context.pointee.chunk, !isPending, size >= ChunkSize.largest || mayGrowIntoSpare(size) {
             if let (address, offset) = SpareChunks.take() {
                 replaceChunk(old, by: address, offset, ChunkSize.largest, isPending)
                 return address
             }
-            guard copyOut(old) else { return nil }
-            lookAtChunk()
-            TraceSpace.clearChunk(old, bytes)
-            context.pointee.sequence &+= 1
-            return old
+            if size >= ChunkSize.largest {
+                guard copyOut(old) else { return nil }
+                lookAtChunk()
+                TraceSpace.clearChunk(old, size)
+                context.pointee.sequence &+= 1
+                return old
+            }
         }
         var bytes = context.pointee.chunk == nil ? ChunkSize.first : ChunkSize.next(after: Int(context.pointee.chunk_bytes))
         while bytes < frames &* 4 &* ThreadRecorder.frameBytes && bytes < ChunkSize.largest { bytes = ChunkSize.next(after: bytes) }
@@ -92,6 +94,8 @@ extension ThreadRecorder {
         }
         return address
     }
+    /// In a ring the thread's chunk of full size begins with what is in its first (growChunk).
+    private func mayGrowIntoSpare(_ size: Int) -> Bool { !Limits.isRing && ChunkSize.next(after: size) == ChunkSize.largest }
     private func replaceChunk(
         _ old: UnsafeMutableRawPointer, by address: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: Int, _ isPending: Bool
     ) {

@@ -8,12 +8,19 @@ import Glibc
 package struct ChunkCollector {
     private let header: TraceHeader
     private let isRing: Bool
+    /// Chunks are made ahead: not in a file of limited size, nor where that has failed.
+    private var makesSpares: Bool
     private let pageBytes: UInt64
     /// The file cannot be written: the process finds no free chunk, writes its own, and says why it cannot.
     private var hasGivenUp = false
     private var interval = PreparationPlan.busyNanoseconds
 
     private static let mostBytes = 1 << 20
+    /// As the agent's (ChunkSize.swift).
+    private static let spareBytes: UInt64 = 256 << 10
+    /// As many are to be free, and no more than a quarter of the file, in which they may remain as holes. Whoever fills chunks may go on for
+    /// long before we run again, on a busy machine or while the disk is slow.
+    private static let mostFree: UInt64 = 32
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
     /// Its `TRACE_SPARES` chunks last longer at the fastest that a thread can record.
     static let mostNanoseconds: UInt64 = 20_000_000
@@ -22,26 +29,52 @@ package struct ChunkCollector {
         self.header = header
         let state = header.current
         isRing = state.mode == UInt32(TRACE_MODE_RING)
+        makesSpares = state.size_limit == 0
         pageBytes = max(UInt64(state.page_bytes), UInt64(TRACE_CHUNK_ALIGNMENT))
     }
 
     /// One look. Returns after how many nanoseconds the next one is due.
     package mutating func look() -> UInt64 {
-        var known = 0, collected = 0
+        var known = 0, free = 0, collected = 0
         for n in 0..<Int(TRACE_SPARES) {
-            guard !hasGivenUp, header.spare(n) != nil else { break }
+            guard !hasGivenUp, let found = header.spare(n) else { break }
             known += 1
+            if found.state == UInt32(TRACE_SPARE_FREE) { free += 1 }
             guard let spare = header.takeFullSpare(n) else { continue }
             let isCollected = collect(spare)
             header.setSpare(n, spare, isCollected ? TRACE_SPARE_FREE : TRACE_SPARE_FULL)
             if isCollected { collected += 1 }
         }
+        free += collected
+        known += makeSpares(from: known, free: free)
         if collected > 0 {
             interval = PreparationPlan.busyNanoseconds
         } else {
             interval = min(interval * 2, known > 0 ? Self.mostNanoseconds : PreparationPlan.idleNanoseconds)
         }
         return interval
+    }
+
+    /// Chunks with these numbers, free, and allocated on the disk: a thread that takes one maps it, and waits for no page. All at once, since
+    /// threads that touch a page of the file wait for fallocate(2). The process makes the first ones itself. Returns how many.
+    private mutating func makeSpares(from known: Int, free: Int) -> Int {
+        guard makesSpares, !hasGivenUp, known > 0, let used = header.nextOffset else { return 0 }
+        let wanted = Int(min(used / 4 / Self.spareBytes, Self.mostFree)) - free
+        let ours = (known..<Int(TRACE_SPARES)).prefix(max(wanted, 0)).prefix { header.beginSpare($0, byteCount: Self.spareBytes) }
+        if ours.isEmpty { return 0 } // the process was faster
+        var spare = trace_spare()
+        spare.byte_count = UInt32(Self.spareBytes)
+        let bytes = Self.spareBytes * UInt64(ours.count)
+        guard let offset = header.reserve(bytes, isGone: false), recorder_allocate(header.file, offset, bytes) == 0 else {
+            makesSpares = false // a full disk, or a file system that allocates nothing: the process makes its own
+            for n in ours { header.setSpare(n, spare, TRACE_SPARE_NONE) }
+            return 0
+        }
+        for (index, n) in ours.enumerated() {
+            spare.offset = offset + UInt64(index) * Self.spareBytes
+            header.setSpare(n, spare, TRACE_SPARE_FREE)
+        }
+        return ours.count
     }
 
     /// The header says "void" until what follows it is there, as the agent writes its chunks: a reader never sees one without the other.
@@ -87,12 +120,21 @@ package struct ChunkCollector {
         offset >= UInt64(TRACE_HEADER_BYTES) && offset <= TraceHeader.mostBytes && offset % UInt64(TRACE_CHUNK_ALIGNMENT) == 0
     }
 
-    /// The process has ended: an empty chunk says so to a reader, and takes no space on the disk. A full one may stay where it is, but not in
-    /// a ring, where an older one lies at its place.
+    /// The process has ended: an empty chunk says so to a reader, and takes no space on the disk; after all others it is taken off the file. A
+    /// full one may stay where it is, but not in a ring, where an older one lies at its place.
     package mutating func end() {
+        makesSpares = false
         if isRing { _ = look() }
-        for n in 0..<Int(TRACE_SPARES) {
-            guard let spare = header.spare(n), spare.state == UInt32(TRACE_SPARE_FREE), Self.isPlace(spare.offset) else { continue }
+        let spares = (0..<Int(TRACE_SPARES)).compactMap { header.spare($0) }
+        let free = spares.filter { $0.state == UInt32(TRACE_SPARE_FREE) && Self.isPlace($0.offset) }
+        // Nothing follows the last ones.
+        var end = header.nextOffset ?? 0, left = free.sorted { $0.offset < $1.offset }
+        while let last = left.last, last.offset + UInt64(last.byte_count) == end {
+            end = last.offset
+            left.removeLast()
+        }
+        if left.count < free.count { header.set(nextOffset: end) }
+        for spare in left {
             var chunk = trace_chunk_header()
             chunk.magic = UInt32(TRACE_CHUNK_MAGIC)
             chunk.kind = UInt16(TRACE_CHUNK_VOID)

@@ -264,8 +264,9 @@ package struct RecordingRun {
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)
             if isGone {
-                bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
-                if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
+                let used = header.current.next_offset
+                bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: used)
+                if bytes < used { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
                 header.limit(extendedOffset: bytes)
             }
             append(header, isGone)

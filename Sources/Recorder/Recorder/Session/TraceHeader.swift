@@ -86,9 +86,17 @@ package final class TraceHeader {
         guard recorder_change(words + 2, full, Self.stateWord(found, TRACE_SPARE_COPIED), &before) == 0, before == full else { return nil }
         return spare(n) // since it was found, the process may have filled it again, for another place
     }
+    /// The first number that no chunk has had is the recorder's, which makes one. False: the process was faster.
+    func beginSpare(_ n: Int, byteCount: UInt64) -> Bool {
+        guard let words = spareWords(n) else { return false }
+        var before: UInt64 = 0
+        return recorder_change(words + 2, 0, UInt64(TRACE_SPARE_COPIED) | byteCount << 32, &before) == 0 && before == 0
+    }
     /// Released: who sees that it is free finds the chunk empty.
     func setSpare(_ n: Int, _ spare: trace_spare, _ state: Int) {
-        if let words = spareWords(n) { recorder_store(words + 2, Self.stateWord(spare, state)) }
+        guard let words = spareWords(n) else { return }
+        recorder_store(words, spare.offset)
+        recorder_store(words + 2, Self.stateWord(spare, state))
     }
     private static func stateWord(_ spare: trace_spare, _ state: Int) -> UInt64 { UInt64(state) | UInt64(spare.byte_count) << 32 }
     /// Three words: offset, destination, and state with the size above it.
