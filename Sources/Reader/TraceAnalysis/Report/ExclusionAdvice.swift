@@ -17,32 +17,37 @@ package struct ExclusionAdvice: Sendable {
     package let recording: Nanoseconds?
 
     /// Fewer calls are not worth another recording.
-    private static let leastCalls: UInt64 = 1_000_000
+    package static let leastCalls: UInt64 = 1_000_000
     /// A smaller file has fewer calls.
     package static let leastBytes = leastCalls * 8
     private static let mostFunctions = 5
     private static let leastCallShare = 0.5, mostTimeShare = 0.1
+    /// How much of the time functions may take that run for less than it takes to record them: what is measured of these is mostly that.
+    private static let mostOfCheap = 0.25
     /// Part of the calls that a function must make to be named.
     private static let leastOfFunction = 0.03
     /// The functions that take the most time are what one records for, and so many of them are never named; if that time is next to
-    /// nothing, they may be.
+    /// nothing, or less than recording them takes, they may be.
     private static let topFunctions = 3, nextToNothing = 0.03
 
     /// nil: nothing is worth leaving out.
     /// - Parameters:
     ///   - summary: with a row for each function, of all threads and of all the time
     ///   - isNeeded: whether a symbol is of a function that waits or wakes others, which `waits` asks for
-    init?(_ summary: Summary, isRing: Bool, keeping isNeeded: (String) -> Bool) {
+    ///   - leastCalls: of fewer nothing is said
+    package init?(_ summary: Summary, isRing: Bool, keeping isNeeded: (String) -> Bool, leastCalls: UInt64 = leastCalls) {
         func own(_ row: FunctionSummary) -> Double { max(Double(row.selfTime) - Double(row.recording?.count ?? 0), 0) }
         let all = summary.recordedCalls, rows = summary.functions.filter { !isNeeded($0.symbol) }
         // The programs' own code has its share of what recording takes, too.
         let waited = summary.functions.reduce(0) { isNeeded($1.symbol) ? $0 + own($1) : $0 }
         let net = Double(summary.selfTime.count) - Double(summary.recording?.count ?? 0) - waited
         let time = max(net, rows.reduce(0) { $0 + own($1) })
-        guard all >= Self.leastCalls, time > 0 else { return nil }
+        guard all >= leastCalls, time > 0 else { return nil }
+        let cost = summary.recording.map { Double($0.count) / Double(all) } ?? 0
+        func isCheap(_ row: FunctionSummary) -> Bool { own(row) <= Double(row.calls) * cost }
         let top = Set(
             rows.indices.sorted { own(rows[$0]) > own(rows[$1]) }.prefix(Self.topFunctions)
-                .filter { own(rows[$0]) > Self.nextToNothing * time })
+                .filter { own(rows[$0]) > Self.nextToNothing * time && !isCheap(rows[$0]) })
         let names = Dictionary(grouping: summary.functions) { $0.symbol }, modules = Set(summary.functions.map(\.module))
         let candidates = rows.indices.filter { index in
             let row = rows[index]
@@ -50,12 +55,13 @@ package struct ExclusionAdvice: Sendable {
                 && Self.isPlain(row.symbol) && Self.isPlain(row.module)
         }.map { rows[$0] }.sorted { ($0.calls, $1.symbol) > ($1.calls, $0.symbol) }
         var chosen: [FunctionSummary] = [], taken = 0.0
-        for row in candidates where chosen.count < Self.mostFunctions && taken + own(row) <= Self.mostTimeShare * time {
+        for row in candidates
+        where chosen.count < Self.mostFunctions && taken + own(row) <= (isCheap(row) ? Self.mostOfCheap : Self.mostTimeShare) * time {
             chosen.append(row)
             taken += own(row)
         }
         let calls = chosen.reduce(0) { $0 &+ $1.calls }
-        guard calls >= Self.leastCalls, Double(calls) > Self.leastCallShare * Double(all) else { return nil }
+        guard calls >= leastCalls, Double(calls) > Self.leastCallShare * Double(all) else { return nil }
         functions = chosen
         pattern = chosen.map { row in
             names[row.symbol]?.count == 1 && !modules.contains(row.symbol) ? row.symbol : "\(row.module)!\(row.symbol)"
