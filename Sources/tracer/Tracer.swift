@@ -31,7 +31,8 @@ struct Tracer: ParsableCommand {
             CommandGroup(
                 name: "Look",
                 subcommands: [
-                    Report.self, Tree.self, Callers.self, Replay.self, Waits.self, Threads.self, Samples.self, View.self, Libs.self,
+                    Report.self, Tree.self, Callers.self, Replay.self, Waits.self, Threads.self, Stalls.self, Samples.self, View.self,
+                    Libs.self,
                     CoverageCommand.self, Dump.self,
                 ]),
             CommandGroup(name: "Compare", subcommands: [Diff.self]),

@@ -69,6 +69,8 @@ class Outputs(unittest.TestCase):
         cls.tool("record", "--quiet", "--no-children", "-o", "filtered.trace", "--min-ms", "0.001", "--max-depth", "2", "--max-size", "1M", "--", "./program")
         cls.tool("record", "--quiet", "-o", "run", "--", "./program")
         cls.tool("record", "--quiet", "--call-sites", "-o", "sites", "--", "./program")
+        run("gcc", "-O1", "-o", "ticker", os.path.join(ROOT, "Tests/Examples/ticker.c"), folder=cls.folder)
+        cls.tool("record", "--quiet", "-o", "loop.trace", "--", "./ticker")
 
     @classmethod
     def tool(cls, *arguments, status=0):
@@ -113,8 +115,8 @@ class Outputs(unittest.TestCase):
 
     def test_csv_has_the_numbers_and_texts_of_the_same_rows(self):
         for command, key, *options in (("report", "functions"), ("report", "processes", "--by", "process"), ("report", "functions", "--by", "site"),
-                                       ("threads", "threads"), ("waits", "waits"), ("callers", "sites", "malloc", "--sites")):
-            trace = "sites" if "site" in options or "--sites" in options else "run"
+                                       ("threads", "threads"), ("waits", "waits"), ("stalls", "stalls", "--min", "0"), ("callers", "sites", "malloc", "--sites")):
+            trace = "sites" if "site" in options or "--sites" in options else "loop.trace" if command == "stalls" else "run"
             whole = json.loads(self.tool(command, trace, *options, "--json"))
             rows = list(csv.DictReader(self.tool(command, trace, *options, "--csv").splitlines()))
             self.assertEqual(len(rows), len(whole[key]), options)
@@ -211,6 +213,9 @@ class Outputs(unittest.TestCase):
             threads, = self.check("threads", "threads", trace, "--json")
             for thread in threads["threads"]:
                 self.assertAlmostEqual(thread["waiting_ns"], sum(thread["waits"].values()), delta=8)
+            stalls, = self.check("stalls", "stalls", "loop.trace", "--json", "--min", "0")
+            self.assertEqual((len(stalls["loops"]), len(stalls["stalls"])), (1, stalls["count"]))
+            self.check("stalls", "stalls", "loop.trace", "--json", "--from", "20%", "--to", "80%")
             for options in (("--from", "20%", "--to", "80%"), ("--thread", "program")):
                 self.check("waits", "waits", trace, "--json", *options)
                 self.check("threads", "threads", trace, "--json", *options)

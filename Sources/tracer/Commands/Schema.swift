@@ -47,6 +47,7 @@ struct Schema: ParsableCommand {
         ("startup", "tracer startup --json", StartupTimeline.form),
         ("libs", "tracer libs --json", LibraryReport.form),
         ("waits", "tracer waits --json", WaitOutput.form),
+        ("stalls", "tracer stalls --json", StallReport.form),
         ("samples", "tracer samples --json", SampleReport.form),
     ]
 }

@@ -4,7 +4,7 @@ import ArgumentParser
 struct RowOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Number of rows; 0 for all. Default: 30 of tracer waits, all of tracer replay.", valueName: "number"))
+            "Number of rows; 0 for all. Default: 30 of tracer waits and stalls, all of tracer replay.", valueName: "number"))
     var top: Int?
     /// The name that --top had before 0.3; it goes with 0.4.
     @Option(help: .hidden)

@@ -148,6 +148,9 @@ extension CallTree {
         self.init(trace, states, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
     }
 
+    /// One of several parts of a trace, of which this is the function table.
+    init(_ trace: TraceFile, _ table: FunctionNames, workers: Int) { self.init(trace, .nothing, workers: workers, progress: nil, table) }
+
     /// With other limits for paths: while reading, and in the end.
     package init(_ trace: TraceFile, workers: Int, mostPaths: Int, keptPaths: Int? = nil) {
         self.init(

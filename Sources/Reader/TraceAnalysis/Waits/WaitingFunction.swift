@@ -126,17 +126,17 @@ extension WaitingFunction {
 
     /// - Parameter name: as in the file, or of a system call. Other names of the same function are known too: __read, open64, __poll_chk.
     init?(_ name: String) {
-        func found(_ name: Substring) -> WaitingFunction? { Self.known[String(name)] }
+        guard let known = Self.spellings(name).lazy.compactMap({ Self.known[$0] }).first else { return nil }
+        self = known
+    }
+
+    /// The name, and the one that it is another name of: libc's aliases, and its variants of other offsets (lfs64(7)) or with checks.
+    static func spellings(_ name: String) -> [String] {
         var rest = name[...]
-        if let known = found(rest) {
-            self = known
-            return
-        }
         if rest.hasPrefix("__libc_") { rest = rest.dropFirst(7) } else if rest.hasPrefix("__") { rest = rest.dropFirst(2) }
         if rest.hasSuffix("_chk") { rest = rest.dropLast(4) }
         if rest.hasSuffix("64") { rest = rest.dropLast(2) }
-        guard let known = found(rest) else { return nil }
-        self = known
+        return [name, String(rest)]
     }
 
     /// Returns the text for a descriptor, a process or an address; nil if it was not recorded or is no valid number.
