@@ -153,6 +153,15 @@ private func wait(_ from: Int, _ to: Int, _ function: UInt32 = epoll, object: UI
         #expect(turns(try stalls(program(beside))) == ["900-1000", "1900-3000", "3900-4000", "4900-90000 left"])
     }
 
+    @Test func aLoopOnAnotherDescriptorInACallbackIsAPartOfTheTurn() throws {
+        // As Node.js runs a command: by a loop of its own, from code that is not recorded.
+        let before = (0..<5).map { wait($0 * 1000 + 200, $0 * 1000 + 900, object: 7) }
+        let within = [wait(6000, 6500, object: 9), wait(6600, 6900, object: 9)]
+        let after = (8..<12).map { wait($0 * 1000 + 200, $0 * 1000 + 900, object: 7) }
+        let report = try stalls(program(loop(before + within + after)))
+        #expect(turns(report).contains("4900-8200") && report.loops[0].waits == 9)
+    }
+
     @Test func aLoopMayWaitAtTwoPlaces() throws {
         let both = loop((0..<4).flatMap { [wait($0 * 1000 + 200, $0 * 1000 + 500), wait($0 * 1000 + 700, $0 * 1000 + 900, select)] })
         let report = try stalls(program(both))

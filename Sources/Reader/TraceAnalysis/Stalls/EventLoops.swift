@@ -108,7 +108,7 @@ struct EventLoops: Sendable {
             var peers: [Int] = []
             for place in places.sorted(by: { (waitsOf[$1].count, waitsOf[$0][0]) < (waitsOf[$0].count, waitsOf[$1][0]) }) {
                 let own = waitsOf[place]
-                if let around = around(own, outer, found) ?? peers.first(where: { Self.isInOneTurn(own, of: waitsOf[$0]) }) {
+                if let around = around(own, outer, found) ?? peers.first(where: { Self.isInFewTurns(own, of: waitsOf[$0]) }) {
                     // A nested wait that is the loop's own, or that of a loop which a callback runs, ends a turn as others do.
                     if isOfLoop(place, around, found) { add(place, own.count, to: loopOfPlace[around]) }
                     continue
@@ -132,9 +132,9 @@ struct EventLoops: Sendable {
     /// The waits of two places come in turns: it is one loop that waits at both.
     private static func takeTurns(_ one: [Int], _ other: [Int]) -> Bool { isAny(of: one, within: other) && isAny(of: other, within: one) }
 
-    /// A loop beside these waits, further out by no call, made more than they are, and all of them between two of its own.
-    private static func isInOneTurn(_ waits: [Int], of loop: [Int]) -> Bool {
-        loop.count > waits.count && loop[0] < waits[0] && waits[waits.count - 1] < loop[loop.count - 1] && !isAny(of: loop, within: waits)
+    /// A loop beside these waits, further out by no call, made them in a few of its turns.
+    private static func isInFewTurns(_ waits: [Int], of loop: [Int]) -> Bool {
+        loop.count > 2 * waits.count && loop[0] < waits[0] && waits[waits.count - 1] < loop[loop.count - 1]
     }
 
     private mutating func add(_ place: Int, _ count: Int, to loop: Int?) {
@@ -162,8 +162,9 @@ struct EventLoops: Sendable {
 
     private func isOfLoop(_ place: Int, _ outer: Int, _ found: ThreadWaits) -> Bool {
         let one = found.places[place], other = found.places[outer]
-        let isSameDescriptor = found.descriptors[place] != nil && found.descriptors[place] == found.descriptors[outer]
-        return one.loops > other.loops || isSameDescriptor || one.row == other.row && one.caller == other.caller && one.caller != 0
+        if one.loops > other.loops { return true }
+        if one.object != noArgument, other.object != noArgument { return one.object == other.object }
+        return one.row == other.row && one.caller == other.caller && one.caller != 0
     }
 
     private static func merged(_ one: [Int], _ other: [Int]) -> [Int] {

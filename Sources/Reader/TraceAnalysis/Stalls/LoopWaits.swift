@@ -10,6 +10,8 @@ struct LoopPlace: Hashable, Sendable {
     var depth: UInt32
     /// How many of these are functions that run a loop.
     var loops: UInt32
+    /// What was recorded with it: the descriptor of an epoll instance. `noArgument`: nothing.
+    var object = noArgument
 }
 
 struct LoopWait: BitwiseCopyable, Sendable {
@@ -40,8 +42,6 @@ struct LoopLeave: BitwiseCopyable, Sendable {
 struct ThreadWaits: Sendable {
     var waits: [LoopWait] = []
     var places: [LoopPlace] = []
-    /// By place, the descriptor that was always waited for; nil: it is not recorded, or was not always the same.
-    var descriptors: [UInt64?] = []
     /// By `at`.
     var leaves: [LoopLeave] = []
     /// Times of which it is not known what the thread did.
@@ -67,21 +67,6 @@ struct LoopWaits: StreamSink, ~Copyable {
     private var places: [LoopPlace] = []
     private var numbers: [LoopPlace: UInt32] = [:]
     private var latestPlace = LoopPlace(row: .max, caller: 0, depth: 0, loops: 0), latestNumber: UInt32 = 0
-    /// By place.
-    private var descriptors: [Descriptor] = []
-    private enum Descriptor {
-        case unknown, always(UInt64), several
-
-        mutating func add(_ other: Descriptor) {
-            switch (self, other) {
-            case (_, .unknown): break
-            case (.unknown, _): self = other
-            case (.always(let one), .always(let another)) where one == another: break
-            default: self = .several
-            }
-        }
-    }
-
     private var waits: [UInt32: [LoopWait]] = [:]
     private var leaves: [UInt32: [LoopLeave]] = [:]
     private var gaps: [UInt32: [Range<UInt64>]] = [:]
@@ -119,27 +104,34 @@ struct LoopWaits: StreamSink, ~Copyable {
 
     private func ofThread(_ waits: [LoopWait], _ leaves: [LoopLeave], _ gaps: [Range<UInt64>]) -> ThreadWaits {
         let isInOrder = zip(waits, waits.dropFirst()).allSatisfy { $0.begin < $1.begin }
-        // Of two that begin at once, the outer one first.
+        // The outer one comes first where two begin at once.
         let ordered =
             isInOrder ? waits : waits.sorted { ($0.begin, places[Int($0.place)].depth) < ($1.begin, places[Int($1.place)].depth) }
         var thread = ThreadWaits(leaves: leaves, gaps: gaps), numbers = [UInt32?](repeating: nil, count: places.count)
+        let known = knownPlaces
         thread.waits.reserveCapacity(ordered.count)
         var end: UInt64 = 0, begin: UInt64?
         for wait in ordered where wait.begin >= end && wait.begin != begin {
-            let place = Int(wait.place)
+            let place = known[Int(wait.place)]
             if numbers[place] == nil {
                 numbers[place] = UInt32(thread.places.count)
                 thread.places.append(places[place])
-                if case .always(let descriptor) = descriptors[place] {
-                    thread.descriptors.append(descriptor)
-                } else {
-                    thread.descriptors.append(nil)
-                }
             }
             (begin, end) = (wait.begin, wait.end)
             thread.waits.append(LoopWait(begin: wait.begin, end: wait.end, place: numbers[place]!, how: wait.how))
         }
         return thread
+    }
+
+    /// For each place itself or, where the object stands in a chunk before, another that has one and is the same otherwise.
+    private var knownPlaces: [Int] {
+        var known: [LoopPlace: Int] = [:]
+        for (index, place) in places.enumerated() where place.object != noArgument {
+            var unknown = place
+            unknown.object = noArgument
+            if known[unknown] == nil { known[unknown] = index }
+        }
+        return places.enumerated().map { known[$1] ?? $0 }
     }
 
     @inline(__always) private func function(_ row: UInt32) -> LoopFunction? { Int(row) < functions.count ? functions[Int(row)] : nil }
@@ -153,7 +145,6 @@ struct LoopWaits: StreamSink, ~Copyable {
             latestNumber = UInt32(places.count)
             numbers[place] = latestNumber
             places.append(place)
-            descriptors.append(.unknown)
         }
         return latestNumber
     }
@@ -163,8 +154,7 @@ struct LoopWaits: StreamSink, ~Copyable {
         let place = number(
             LoopPlace(
                 row: frame.row, caller: parent.row, depth: UInt32(truncatingIfNeeded: depth),
-                loops: UInt32(truncatingIfNeeded: parent.tag & ~Self.isAdopted)))
-        if let object = frame.object { descriptors[Int(place)].add(.always(object)) }
+                loops: UInt32(truncatingIfNeeded: parent.tag & ~Self.isAdopted), object: frame.object ?? noArgument))
         current.append(LoopWait(begin: frame.enter, end: max(end, frame.enter), place: place, how: how))
         (previous, last) = (last, max(last, frame.enter))
         count += 1
@@ -239,12 +229,9 @@ struct LoopWaits: StreamSink, ~Copyable {
         addMigratedCalls(of: other)
         if isTooMany { return waits = [:] }
         var numbers: [UInt32] = []
-        for (index, place) in other.places.enumerated() {
-            var place = place
+        for var place in other.places {
             place.caller = place.caller == 0 ? 0 : translate(place.caller, from: other)
-            let number = number(place)
-            descriptors[Int(number)].add(other.descriptors[index])
-            numbers.append(number)
+            numbers.append(number(place))
         }
         func add(_ others: [LoopWait], to thread: UInt32) {
             waits[thread, default: []] += others.lazy.map { wait in

@@ -56,7 +56,7 @@ package struct StallReport {
     package let stalls: [Stall]
     /// All, whether `stalls` has them or not.
     package let count: Int
-    /// Of all processes; empty where there are no stalls.
+    /// Explanations by process; empty where there are no stalls.
     let explanations: [WaitExplanation]
     private let unrecorded: UInt64
     private let lost: Int
@@ -152,7 +152,8 @@ package struct StallReport {
     package var noLoop: String? {
         guard loops.isEmpty else { return nil }
         if isTooMany { return "there are too many calls of \(LoopFunction.waitsShown) to keep them: choose fewer threads with --thread" }
-        return "no call of \(LoopFunction.waitsShown) that a thread comes back to"
+        let lost = Losses(traces).lost
+        return "no call of \(LoopFunction.waitsShown) that a thread comes back to" + lost.map { ", \($0)" }.joined()
     }
 
     /// Titles of all threads with loops.
