@@ -35,7 +35,7 @@ struct EventLoops: Sendable {
     /// A thread that waits at a place so often comes back there (IdleWaits.swift has the same rule).
     static let leastReturns = 3
 
-    /// By place, a loop's number; nil: its waits are a part of a turn.
+    /// Numbers of loops by place; nil: its waits are a part of a turn.
     private var loopOfPlace: [Int?] = []
     /// Loops that are one with another, by number.
     private var others: [Int] = []

@@ -5,7 +5,7 @@ enum LoopFunction: UInt8 {
     case waits = 1
     /// It dispatches events: called in a callback, it is a loop within the loop.
     case runs
-    /// The program does not come back from it: the process or the thread ends, or executes another program.
+    /// The program does not come back from it: the process ends, or executes another program.
     case ends
 
     /// Names as people write them, for messages.
@@ -34,7 +34,7 @@ enum LoopFunction: UInt8 {
             """, .runs)
         add(
             """
-            exit _exit _Exit quick_exit pthread_exit thrd_exit execve execv execvp execvpe execl execle execlp fexecve execveat
+            exit _exit _Exit quick_exit execve execv execvp execvpe execl execle execlp fexecve execveat
             """, .ends)
         return known
     }()

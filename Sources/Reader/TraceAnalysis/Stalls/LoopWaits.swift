@@ -1,7 +1,7 @@
 // Every call in which a thread may have waited as an event loop does, and what else tells where its turns end.
 import TraceFormat
 
-/// Where a wait is called from. Waits of one loop are of one place, or of few.
+/// A call path, as far as it matters here, from which waits are made: those of one loop have one place, or few.
 struct LoopPlace: Hashable, Sendable {
     /// Rows of the function that waits, and of the one that calls it; 0: none that is recorded.
     var row: UInt32
@@ -42,7 +42,7 @@ struct LoopLeave: BitwiseCopyable, Sendable {
 struct ThreadWaits: Sendable {
     var waits: [LoopWait] = []
     var places: [LoopPlace] = []
-    /// By `at`.
+    /// Sorted by `at`.
     var leaves: [LoopLeave] = []
     /// Times of which it is not known what the thread did.
     var gaps: [Range<UInt64>] = []
