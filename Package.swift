@@ -101,6 +101,9 @@ let package = Package(
         .target(name: "ELF", dependencies: ["CElfutils", "TraceFormat"], path: "Sources/Binaries/ELF"),
         .target(name: "Symbols", dependencies: ["CTraceLayout", "ELF", "TraceFormat"], path: "Sources/Binaries/Symbols"),
         .systemLibrary(name: "CDeflate", path: "Sources/Reader/CDeflate"),
+        // Prototypes that are known without asking: prototypes.txt.
+        .target(
+            name: "CPrototypes", path: "Sources/Reader/CPrototypes", exclude: ["prototypes.txt"], cSettings: [.unsafeFlags(["-std=c23"])]),
         // Loads libZydis when it is asked to decode; needs its headers alone.
         .target(name: "CZydis", path: "Sources/Binaries/CZydis"),
         // Decides which functions of a module get an entry patch, and of what kind.
@@ -110,7 +113,7 @@ let package = Package(
         .target(
             name: "TraceAnalysis",
             dependencies: [
-                "Presentation", "TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "ELF", "Symbols",
+                "Presentation", "TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "CPrototypes", "ELF", "Symbols",
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ], path: "Sources/Reader/TraceAnalysis"),
         // No libc: the loader would load a second one for it.

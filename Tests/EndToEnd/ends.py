@@ -64,7 +64,7 @@ class Recorded:
 # Calls of a function: [(beginning, length, how it ended)] in ns of the trace; from a format that has no beginnings, 0.
 def replayed(recorded, name):
     lines = [json.loads(line) for line in recorded.text("replay", recorded.trace, "--json").splitlines()]
-    return [(line["start_ns"], line["duration_ns"], line["ended"]) for line in lines if line["function"] == name]
+    return [(line["time_ns"], line["duration_ns"], line["ended"]) for line in lines if line["name"] == name]
 
 
 def listed(recorded, name):

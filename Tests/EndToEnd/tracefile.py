@@ -17,7 +17,7 @@ VERSIONS = 1, 2
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
-BASE, RESUME, UNWOUND, SITE, ARGUMENT, SAMPLED = range(1, 7)
+BASE, RESUME, UNWOUND, SITE, ARGUMENT, SAMPLED, DATA, ARGUMENTS = range(1, 9)
 FUNCTION_SHIFT = 2
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
@@ -67,12 +67,13 @@ class Damaged(Exception):
 
 class Node:
     """One call. `mark` is "", "unwound", "open" (never left), "tail" (entry only). `site`: where it returns to, 0 unknown.
-    `object`: what it waits for, or None."""
-    __slots__ = ("function", "name", "own", "enter", "site", "object", "exit", "mark", "inherited", "children")
+    `object`: what it waits for, or None. `arguments`, `result`: their program and bytes where they are recorded, or None."""
+    __slots__ = ("function", "name", "own", "enter", "site", "object", "exit", "mark", "inherited", "children", "arguments", "result")
 
     def __init__(self, function, name, own, enter, site=0):
         self.function, self.name, self.own, self.enter, self.site = function, name, own, enter, site
         self.object, self.exit, self.mark, self.inherited, self.children = None, None, "", False, []
+        self.arguments = self.result = None
 
 
 @dataclass
@@ -233,6 +234,7 @@ class Trace:
         self.interleaves = False  # calls have ended while others went on that were called after them
         self.unrecorded = []
         self.opened = []
+        self.prototypes = {}  # program → text
         self.begun = set()  # numbers of the threads that a record says began
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
         self._again = []  # (module, load)
@@ -395,6 +397,11 @@ class Trace:
                 if not name:
                     self.anomalies.append(f"function {index} has no name")
                 self.functions[index] = Function(index, name, self.modules.get(module), address, flags)
+            elif kind == 43:
+                program, length = struct.unpack_from("<2I", body, 8)
+                if program in self.prototypes:
+                    self.anomalies.append(f"record at {offset}: program {program} has two prototypes")
+                self.prototypes[program] = body[16:16 + length].decode()
             elif kind == 4:
                 self.begun.add(struct.unpack_from("<I", body, 12)[0])
             elif kind == 19:
@@ -633,18 +640,26 @@ class Trace:
                             wrong.append(f"{where}: chunk {sequence} says that {node.name} was called from {site:#x}, not {node.site:#x}")
             expected = sequence + 1
             base = chunk["opened_ticks"]
-            resume = site = argument = None
+            resume = site = argument = values = None
+            data = b""
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
             words = memoryview(self.data)[start:start + max(0, (end - start) & ~7)].cast("Q")
             for word_index, word in enumerate(words):
                 if word == 0:
-                    resume = site = argument = None
+                    resume = site = argument = values = None
+                    data = b""
                     continue
                 kind, function = word & 3, (word >> FUNCTION_SHIFT) & layout.function_mask
                 if kind in (CONTROL, EXIT) and (argument is not None or site is not None and word & 0xff != ARGUMENT << CONTROL_SHIFT):
                     wrong.append(f"{where}: chunk {sequence}, word {word_index}: a call site or an object before something that is no call")
                     site = argument = None
+                if data and word & 0xff not in (DATA << CONTROL_SHIFT, ARGUMENTS << CONTROL_SHIFT):
+                    wrong.append(f"{where}: chunk {sequence}, word {word_index}: values without a word that says whose they are")
+                    data = b""
+                if values and (kind == EXIT) != values[2] and kind != CONTROL:
+                    wrong.append(f"{where}: chunk {sequence}, word {word_index}: arguments before an exit, or a result before a call")
+                    values = None
                 if kind in (ENTER, COMPLETE):
                     name, _, flags = self._describe(function)
                     # Among system calls by number, only futex has an object.
@@ -654,7 +669,8 @@ class Trace:
                     if stack and enter < stack[-1].enter:
                         wrong.append(f"{where}: {name} began {stack[-1].enter - enter} ticks before its caller {stack[-1].name}")
                     node = push(function, enter, site or 0, argument)
-                    site = argument = None
+                    node.arguments = values and values[:2]
+                    site = argument = values = None
                     calls[function] += 1
                     thread.calls += 1
                     if len(stack) > self.maximum_depth_seen:
@@ -677,6 +693,13 @@ class Trace:
                         site = payload
                     elif which == ARGUMENT:
                         argument = payload
+                    elif which == DATA:
+                        data += payload.to_bytes(7, "little")
+                    elif which == ARGUMENTS:
+                        program, count = payload & 0xffffff, payload >> 24 & 0xff
+                        if count * 7 != len(data) or program not in self.prototypes:
+                            wrong.append(f"{where}: chunk {sequence}, word {word_index}: {count} words of program {program}, {len(data)} bytes before it")
+                        values, data = (program, data, bool(payload >> 32 & 1)), b""
                     elif which == SAMPLED:
                         self.stood_for[thread.index, payload & layout.function_mask] += payload >> 24
                     elif which == UNWOUND:
@@ -719,6 +742,7 @@ class Trace:
                     if node.function != function:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} while {node.name} is innermost")
                     close(node, time, "")
+                    node.result, values = values and values[:2], None
         leave_open(stack)
 
     @staticmethod

@@ -223,11 +223,11 @@ struct CommandTests {
         let file = growing()
         let lines = try run("replay", file.path, "--json", "--around", "a", "--slowest", "1").output.split(separator: "\n")
         let objects = try lines.map { try jsonObject($0) }
-        try #require(objects.map { $0["function"] as? String } == ["main", "a"])
-        #expect(objects.map { $0["depth"] as? Int } == [0, 1] && objects.map { $0["start_ns"] as? Int } == [0, 9000])
+        try #require(objects.map { $0["name"] as? String } == ["main", "a"])
+        #expect(objects.map { $0["depth"] as? Int } == [0, 1] && objects.map { $0["time_ns"] as? Int } == [0, 9000])
         #expect(objects[1]["duration_ns"] as? Int == 500 && objects[1]["ended"] as? String == "returned")
         #expect(
-            Set(objects[0].keys) == ["tid", "thread", "kind", "depth", "start_ns", "duration_ns", "function", "module", "ended"])
+            Set(objects[0].keys) == ["tid", "thread", "kind", "depth", "time_ns", "duration_ns", "name", "module", "ended"])
     }
 
     @Test func replayPartsTheMomentsOfAWindow() throws {

@@ -2,6 +2,7 @@
 //
 // All headers are named here: SwiftPM compiles a Swift target again when an object file that it depends on has changed, and this one
 // is the only object that there is.
+#include "arguments_layout.h"
 #include "loader_notes.h"
 #include "plan_layout.h"
 #include "trace_layout.h"
@@ -27,6 +28,10 @@ _Static_assert(sizeof(struct trace_module_record) == 72, "module record");
 _Static_assert(sizeof(struct trace_module_file_record) == 40, "module file record");
 _Static_assert(sizeof(struct trace_function_record) == 32, "function record");
 _Static_assert(sizeof(struct trace_functions_record) == 24, "functions record");
+_Static_assert(sizeof(struct trace_prototype_record) == 16, "prototype record");
+_Static_assert(sizeof(struct arguments_file) == 24 && sizeof(struct arguments_function) == 32 && sizeof(struct arguments_operation) == 4,
+               "argument plan");
+_Static_assert(ARGUMENTS_STRING_BYTES < 1 << ARGUMENTS_TEXT_SHIFT, "length of a recorded string");
 _Static_assert(sizeof(struct trace_thread_record) == 24, "thread record");
 _Static_assert(sizeof(struct trace_thread_begin_record) == 32, "thread's first record of older agents");
 _Static_assert(sizeof(struct trace_thread_pointer_record) == 40, "thread's first record");

@@ -28,6 +28,12 @@ public enum ControlKind: UInt8, Sendable {
     /// The next call of this function on this thread stands for others: the function (`EventWord.sampledFunction`), and above it how many of
     /// its calls the thread has counted and not recorded since the one before it that had such a word.
     case sampled = 6
+    /// Seven bytes of the values that the next ARGUMENTS word announces. Its lowest byte alone shows what it is, so no value looks like an
+    /// event, wherever a process is killed.
+    case data = 7
+    /// The DATA words before it are the values of the arguments of the call of the next enter or complete call, or of the result of the next
+    /// exit (`EventWord.argumentsProgram`).
+    case arguments = 8
 }
 
 /// How the bits of an event are shared out; from these two the rest follows.
@@ -97,6 +103,14 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
         control(.sampled, UInt64(function) | min(calls, 1 &<< 32 &- 1) &<< UInt64(EVENT_FUNCTION_BITS))
     }
 
+    /// `words` DATA words of this program come before it.
+    @inlinable public static func arguments(_ program: UInt32, words: UInt32, isResult: Bool) -> EventWord {
+        control(
+            .arguments,
+            UInt64(program) | UInt64(words) &<< UInt64(CONTROL_ARGUMENTS_COUNT_SHIFT)
+                | (isResult ? 1 &<< UInt64(CONTROL_ARGUMENTS_RESULT_SHIFT) : 0))
+    }
+
     @inlinable public var isEmpty: Bool { word == 0 }
     @inlinable public var kind: EventKind { EventKind(rawValue: UInt8(word & 3))! }
     /// Meaningless in a control word.
@@ -115,6 +129,11 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
     @inlinable public var payload: UInt64 { word &>> UInt64(CONTROL_PAYLOAD_SHIFT) }
     @inlinable public var sampledFunction: UInt32 { UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(EVENT_FUNCTION_BITS) &- 1)) }
     @inlinable public var sampledCalls: UInt64 { payload &>> UInt64(EVENT_FUNCTION_BITS) }
+    @inlinable public var argumentsProgram: UInt32 {
+        UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(CONTROL_ARGUMENTS_COUNT_SHIFT) &- 1))
+    }
+    @inlinable public var argumentsWords: UInt8 { UInt8(truncatingIfNeeded: payload &>> UInt64(CONTROL_ARGUMENTS_COUNT_SHIFT)) }
+    @inlinable public var argumentsAreResult: Bool { payload &>> UInt64(CONTROL_ARGUMENTS_RESULT_SHIFT) & 1 != 0 }
     /// Ticks from the base to an unwound word …
     @inlinable public var controlTime: UInt64 { payload & EventWord.timeMask }
     /// … and the number of frames that were left.

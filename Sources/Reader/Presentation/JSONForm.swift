@@ -14,6 +14,10 @@ package indirect enum JSONForm: Sendable {
     case object([JSONMember])
     /// This, or null where it is unknown or does not apply.
     case nullable(JSONForm)
+    /// A value of any type.
+    case any
+    /// An object with any members.
+    case values
     /// Another output's schema, in a file of this name.
     case file(String)
 }
@@ -56,6 +60,8 @@ extension JSONForm {
                 type("object"), ("properties", .object(members.map { ($0.key, $0.form.schema($0.meaning)) })),
                 ("required", .array(members.filter { !$0.isOptional }.map { .string($0.key) })), ("additionalProperties", .bool(false)),
             ]
+        case .any: return []
+        case .values: return [type("object")]
         case .nullable(let form): return form.keywords(isNullable: true)
         case .file(let name): return [("$ref", .string(name))]
         }

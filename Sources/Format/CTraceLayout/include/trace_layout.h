@@ -36,6 +36,11 @@
 #define CONTROL_RESUME 2 /* RESUME, SITE and ARGUMENT are the kinds that trampolines write */
 #define CONTROL_SITE 4
 #define CONTROL_ARGUMENT 5
+#define CONTROL_DATA 7
+#define CONTROL_ARGUMENTS 8
+// The payload of ARGUMENTS: a program, above it how many DATA words it has, and a bit for a result.
+#define CONTROL_ARGUMENTS_COUNT_SHIFT 24
+#define CONTROL_ARGUMENTS_RESULT_SHIFT 32
 
 #define TRACE_PASSED_BYTES 8192 /* size of a chunk with one PASSED record, which has … */
 #define TRACE_PASSED_COUNTERS 1006 /* … so many counters of a thread */
@@ -218,6 +223,7 @@ enum {
     // Descriptors, written by the agent as their calls return. A forked child inherits those that were not replaced by then.
     TRACE_RECORD_OPENED = 41,
     TRACE_RECORD_PASSED = 42, // written by the agent, in a chunk of its own
+    TRACE_RECORD_PROTOTYPE = 43, // written by the agent
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -368,6 +374,12 @@ struct trace_functions_record {
     uint32_t count;
     uint32_t reserved; // then `count` times a uint32_t: the function's offset from the module's low_address; 0: not called (yet)
 };
+/// A function's prototype, as a line of a file of prototypes, and after it the enumerations that it names, a line each (docs/reference/prototypes.md).
+struct trace_prototype_record {
+    struct trace_record record;
+    uint32_t program; // as in ARGUMENTS words
+    uint32_t text_bytes; // text follows
+};
 struct trace_thread_record {
     struct trace_record record;
     uint32_t thread; // index from 0
@@ -404,20 +416,20 @@ struct trace_usage {
 };
 struct trace_phase_record { // key: which
     struct trace_record record;
-    struct trace_usage usage;  // 0 where unknown: all of CREATED and EXEC, and all but the ticks of LOADER
-    uint64_t monotonic_ns;     // time of CREATED and EXEC; 0 in others
-    uint64_t error_ns;         // it happened at most this much earlier; 0: exact
+    struct trace_usage usage; // 0 where unknown: all of CREATED and EXEC, and all but the ticks of LOADER
+    uint64_t monotonic_ns; // time of CREATED and EXEC; 0 in others
+    uint64_t error_ns; // it happened at most this much earlier; 0: exact
     uint32_t thread, reserved;
 };
 struct trace_initializer_record { // key: kind
     struct trace_record record;
     uint32_t initializer; // from 0, in the order they began
-    uint32_t parent;      // the one during which it ran, on the same thread, or TRACE_NONE
+    uint32_t parent; // the one during which it ran, on the same thread, or TRACE_NONE
     uint32_t module;
-    uint32_t index;       // in its array
+    uint32_t index; // in its array
     uint32_t thread;
-    uint32_t load;        // the TRACE_RECORD_LOAD that runs it, or TRACE_NONE
-    uint64_t address;     // absolute
+    uint32_t load; // the TRACE_RECORD_LOAD that runs it, or TRACE_NONE
+    uint64_t address; // absolute
     struct trace_usage usage;
 };
 struct trace_initializer_end_record { // key: how
@@ -430,17 +442,17 @@ struct trace_ready_record { // key: reason
     struct trace_record record;
     uint32_t function; // the function that was called, 0 none
     uint32_t thread;
-    uint64_t ticks;    // the call began
+    uint64_t ticks; // the call began
 };
 /// A dlopen that brought new modules, or a load made inside libc.
 struct trace_load_record {
     struct trace_record record;
-    uint32_t load;          // from 1; 0 stands for the modules loaded at the start
+    uint32_t load; // from 1; 0 stands for the modules loaded at the start
     uint32_t thread;
     uint32_t caller_module; // TRACE_NONE: not known
-    uint32_t initializer;   // the initializer during which dlopen was called, or TRACE_NONE
-    uint64_t begin_ticks;   // dlopen was called; 0: not known
-    uint64_t opened_ticks;  // the loader began to add modules; 0: not known
+    uint32_t initializer; // the initializer during which dlopen was called, or TRACE_NONE
+    uint64_t begin_ticks; // dlopen was called; 0: not known
+    uint64_t opened_ticks; // the loader began to add modules; 0: not known
     struct trace_usage mapped; // all are mapped (and relocated, if the loader reports them only then: glibc from 2.41 on)
     uint32_t path_bytes, reserved; // the path that dlopen was given, which follows
 };
@@ -455,23 +467,23 @@ struct trace_once_record {
     struct trace_record record;
     uint32_t function; // the once-function
     uint32_t thread;
-    uint64_t ticks;    // just before the call's own enter
-    uint64_t code;     // the function it was given, 0 none
-    uint64_t token;    // address of the once flag or guard variable
+    uint64_t ticks; // just before the call's own enter
+    uint64_t code; // the function it was given, 0 none
+    uint64_t token; // address of the once flag or guard variable
 };
 struct trace_module_detail_record {
     struct trace_record record;
     uint32_t module;
-    uint32_t load;                 // the load that brought it, 0: loaded at the start
+    uint32_t load; // the load that brought it, 0: loaded at the start
     uint32_t relative_relocations; // DT_RELACOUNT
-    uint32_t relr_bytes;           // DT_RELRSZ: compact relative relocations
-    uint32_t symbol_relocations;   // in DT_RELA: each needs a symbol lookup
-    uint32_t other_relocations;    // in DT_RELA: neither relative nor by symbol
-    uint32_t jump_slots;           // in DT_JMPREL
+    uint32_t relr_bytes; // DT_RELRSZ: compact relative relocations
+    uint32_t symbol_relocations; // in DT_RELA: each needs a symbol lookup
+    uint32_t other_relocations; // in DT_RELA: neither relative nor by symbol
+    uint32_t jump_slots; // in DT_JMPREL
     uint32_t flags;
-    uint64_t mapped_bytes;         // size of its load segments
+    uint64_t mapped_bytes; // size of its load segments
     uint32_t soname_bytes;
-    uint32_t needed_bytes;         // DT_SONAME, then the names of DT_NEEDED in order, NUL after each, follow
+    uint32_t needed_bytes; // DT_SONAME, then the names of DT_NEEDED in order, NUL after each, follow
 };
 /// Number of a module's functions that TRACER_FUNCTIONS selects, and of those that record their calls by an entry patch.
 struct trace_patched_record {

@@ -36,10 +36,13 @@ final class CallEnds {
     struct End: Sendable {
         var time: UInt64
         var how: Ending
+        /// What the call returned, if that is recorded.
+        var result: RecordedValues?
 
-        init(time: UInt64, how: Ending) {
+        init(time: UInt64, how: Ending, result: RecordedValues? = nil) {
             self.time = time
             self.how = how
+            self.result = result
         }
 
         /// The end of calls that the thread leaves open after an event at `last`. `latest`: the latest event of all threads.
@@ -123,11 +126,18 @@ final class CallEnds {
 private struct EndSink: CallSink {
     let wanted: Set<CallEnds.Key>
     var ends: [CallEnds.Key: CallEnds.End] = [:]
+    private var result: RecordedValues?
+
+    init(wanted: Set<CallEnds.Key>) { self.wanted = wanted }
+
+    static var wantsArguments: Bool { true }
+    mutating func nextResult(_ values: RecordedValues?) { result = values }
 
     static func row(_ function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     mutating func row(of function: UInt32) -> UInt32 { Self.row(function) }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        if wanted.contains(frame.key) { ends[frame.key] = CallEnds.End(time: time, how: ending) }
+        let result = ending == .returned ? result.take() : nil
+        if wanted.contains(frame.key) { ends[frame.key] = CallEnds.End(time: time, how: ending, result: result) }
     }
 }

@@ -98,6 +98,12 @@ package protocol CallSink: ~Copyable {
     static var wantsObjects: Bool { get }
     /// Takes the object of the leaf that is reported next, as in `Frame.object`.
     mutating func leafObject(_ bits: UInt64?)
+    /// True if the sink needs the recorded arguments of frames and leaves, and the results of frames.
+    static var wantsArguments: Bool { get }
+    /// Takes the arguments of the frame or leaf that is reported next; nil: none are recorded.
+    mutating func nextArguments(_ values: RecordedValues?)
+    /// Takes the result of the frame that is closed next; nil: none is recorded, or what was passed before is void.
+    mutating func nextResult(_ values: RecordedValues?)
     /// The next call of this row is recorded as one of many: so many more were counted alone.
     mutating func sampled(_ row: UInt32, _ calls: UInt64)
     /// Calls of the thread begun last that were counted alone, and for which no recorded one stands.
@@ -121,6 +127,9 @@ extension CallSink where Self: ~Copyable {
     @inline(__always) package mutating func leafSite(_ address: UInt64) {}
     package static var wantsObjects: Bool { false }
     @inline(__always) package mutating func leafObject(_ bits: UInt64?) {}
+    package static var wantsArguments: Bool { false }
+    @inline(__always) package mutating func nextArguments(_ values: RecordedValues?) {}
+    @inline(__always) package mutating func nextResult(_ values: RecordedValues?) {}
     package mutating func sampled(_ row: UInt32, _ calls: UInt64) {}
     package mutating func counted(_ row: UInt32, _ calls: UInt64) {}
 }
@@ -145,6 +154,8 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// Site and object of the next call, from the words before it.
     private var nextSite: UInt64 = 0
     private var nextObject: UInt64?
+    /// Arguments or the result, from the words before; only for sinks that want them.
+    private var nextValues = ArgumentWords()
     private(set) var completes: UInt64 = 0
     private(set) var enters: UInt64 = 0
     private(set) var exits: UInt64 = 0
@@ -276,8 +287,21 @@ extension CallStack: EventSink where Sink: ~Copyable {
         return nextObject
     }
 
+    @inline(__always) mutating func data(_ payload: UInt64) { if Sink.wantsArguments { nextValues.add(payload) } }
+    @inline(__always) mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?) {
+        guard Sink.wantsArguments else { return }
+        if let announced {
+            nextValues.announce(announced.program, words: announced.words, isResult: announced.isResult)
+        } else {
+            nextValues.clear()
+        }
+    }
+    @inline(__always) private mutating func passArguments() { if Sink.wantsArguments { sink.nextArguments(nextValues.takeCall()) } }
+    @inline(__always) private mutating func passResult() { if Sink.wantsArguments { sink.nextResult(nextValues.takeResult()) } }
+
     @inline(__always) mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
         let row = sink.row(of: function), site = takeSite(), object = takeObject()
+        passArguments()
         guard _fastPath(end < insideUntil) else {
             return crossing(Frame(enter: start, row: row, site: site, object: object), to: end)
         }
@@ -308,6 +332,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
     @inline(__always) package mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         if _slowPath(time >= insideUntil) { advance(to: time) }
         var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite(), object: takeObject())
+        passArguments()
         frame.since = time
         if _slowPath(enterTicks < time) { frame.late = UInt32(clamping: time &- enterTicks) }
         if _fastPath(isInside) {
@@ -330,6 +355,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
 
     @inline(__always) package mutating func exit(_ function: UInt32, at time: UInt64) {
         let row = sink.row(of: function)
+        passResult()
         if _fastPath(time < insideUntil && beyond == 0), frames.count > 0, top.row == row {
             exits &+= 1
             pop(at: time, .returned)
@@ -365,6 +391,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         advance(before: time)
         if isInside { exits &+= 1 }
         let row = sink.row(of: function)
+        passResult()
         if isActive(row), let index = index(entered: ticks56, near: time, row: row) {
             close(at: index, at: time, .returned)
         } else {
@@ -374,6 +401,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
     }
 
     package mutating func unwound(_ count: Int, at time: UInt64) {
+        if Sink.wantsArguments { sink.nextResult(nil) }
         advance(before: time)
         var left = count
         while left > 0, beyond > 0 || frames.count > 0 {
@@ -411,6 +439,7 @@ extension CallStack where Sink: ~Copyable {
     ) {
         nextSite = 0
         nextObject = nil
+        if Sink.wantsArguments { nextValues.clear() }
         if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // the previous chunk's events supersede it
         let isNext = previous.map { $0.sequence &+ 1 == chunk.sequence } ?? false
         let new = adopt(

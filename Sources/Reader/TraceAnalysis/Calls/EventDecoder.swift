@@ -23,6 +23,11 @@ protocol EventSink: ~Copyable {
     mutating func object(_ bits: UInt64?)
     /// The next call of the function stands for so many more, which are not recorded.
     mutating func sampled(_ function: UInt32, _ calls: UInt64)
+    /// Seven bytes of values that `arguments` announces.
+    mutating func data(_ payload: UInt64)
+    /// The latest `words` calls of `data` had the arguments of the call of the next enter or complete call, or the result of that of the next
+    /// exit. nil: what was announced is void.
+    mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?)
     /// A control word of a kind that this reader does not know.
     mutating func unknown(_ word: UInt64)
     /// Every word that is not zero, before it is decoded.
@@ -43,6 +48,8 @@ extension EventSink where Self: ~Copyable {
     @inline(__always) mutating func site(_ address: UInt64) {}
     @inline(__always) mutating func object(_ bits: UInt64?) {}
     @inline(__always) mutating func sampled(_ function: UInt32, _ calls: UInt64) {}
+    @inline(__always) mutating func data(_ payload: UInt64) {}
+    @inline(__always) mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?) {}
 }
 
 /// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
@@ -80,6 +87,7 @@ struct EventDecoder {
                 resume = .max // killed between the two words
                 sink.site(0)
                 sink.object(nil)
+                sink.arguments(nil)
                 continue
             }
             sink.word(event.word, at: offset &+ UInt64(index) &* 8)
@@ -134,6 +142,10 @@ struct EventDecoder {
             sink.object(event.payload)
         case .sampled:
             sink.sampled(event.sampledFunction, event.sampledCalls)
+        case .data:
+            sink.data(event.payload)
+        case .arguments:
+            sink.arguments((event.argumentsProgram, Int(event.argumentsWords), event.argumentsAreResult))
         case nil:
             sink.unknown(event.word)
         }

@@ -76,6 +76,10 @@ package struct Metadata: Sendable, RecordReader {
     package private(set) var passed: [UInt32: [UInt32: UInt64]] = [:]
     /// The same by the number of the counter.
     private var passedByCounter: [UInt32: [UInt32: UInt64]] = [:]
+    /// Prototypes of the functions whose arguments are recorded, by their programs.
+    private var prototypes: [UInt32: RecordedPrototype] = [:]
+    /// ELF e_machine of the process.
+    private let machine: UInt32
     /// When the kernel saw threads end, by thread id: CLOCK_MONOTONIC, in no order.
     private(set) var taskEnds: [UInt32: [UInt64]] = [:]
     /// Programs that the process executed, in the order of time, and CLOCK_MONOTONIC then.
@@ -88,7 +92,8 @@ package struct Metadata: Sendable, RecordReader {
     static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000, mostClockSamples = 100_000, mostExecutions = 1000
     private static let mostUnrecorded = 100_000
 
-    init(_ file: InputFile, _ chunks: [Chunk]) {
+    init(_ file: InputFile, _ chunks: [Chunk], machine: UInt32) {
+        self.machine = machine
         readRecords(of: file, chunks)
         addFunctions()
         passed = passedByCounter.mapValues { calls in
@@ -114,6 +119,15 @@ package struct Metadata: Sendable, RecordReader {
             }
         }
         addressed = [:]
+    }
+
+    /// Arguments that were recorded with a call, by their names; nil: there are none, or their prototype is not in the file.
+    package func arguments(_ values: RecordedValues?) -> NamedArguments? {
+        values.flatMap { values in prototypes[values.program].map { NamedArguments(values: $0.arguments(values)) } }
+    }
+    /// The result that was recorded with a call's end, and errno's name if it has failed.
+    package func result(_ values: RecordedValues?) -> (value: ArgumentValue, errno: String?)? {
+        values.flatMap { values in prototypes[values.program].flatMap { $0.result(values) } }
     }
 
     /// True if not all calls of the function are recorded, and those that are not are counted.
@@ -214,6 +228,10 @@ package struct Metadata: Sendable, RecordReader {
                 let calls = buffer.load(UInt64.self, at: offset + size + Int(n) * 8)!
                 if calls != 0 { passedByCounter[fixed.thread, default: [:]][n + 1, default: 0] &+= calls }
             }
+        case TRACE_RECORD_PROTOTYPE:
+            let fixed = try body(trace_prototype_record.self, buffer, offset, byteCount)
+            let text = String(decoding: try tail(fixed, fixed.text_bytes, buffer, offset, byteCount, Self.longestText), as: UTF8.self)
+            prototypes[fixed.program] = RecordedPrototype(text: text, machine: machine)
         case TRACE_RECORD_KERNEL:
             let kernel = try body(trace_kernel_record.self, buffer, offset, byteCount)
             self.kernel = KernelGrant(kernel)

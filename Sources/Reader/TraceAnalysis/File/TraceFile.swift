@@ -53,7 +53,7 @@ package struct TraceFile: Sendable {
         byteCount = file.byteCount
         // A ring writes some of them anew, so a younger one may lie before an older one.
         metadataChunks = walk.chunks.filter { $0.isMetadata }.sorted { ($0.opened.ticks, $0.offset) < ($1.opened.ticks, $1.offset) }
-        var metadata = Metadata(file, metadataChunks)
+        var metadata = Metadata(file, metadataChunks, machine: header.elf_machine)
         let own = TimeScale(
             clock: header.clock, ticksPerSecond: header.ticks_per_second,
             samples: Self.samples(header, walk.chunks), certain: metadata.clockSamples.filter { $0.ticks > header.first.ticks })

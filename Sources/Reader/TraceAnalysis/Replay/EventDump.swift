@@ -5,7 +5,7 @@ import TraceFormat
 /// One word of an event chunk, or one frame that a chunk stores.
 package struct DumpedEvent {
     package enum Kind: String {
-        case frame, enter, exit, complete, tail, base, resume, unwound, site, argument, sampled, unknown
+        case frame, enter, exit, complete, tail, base, resume, unwound, site, argument, sampled, data, arguments, unknown
     }
     /// From the start of the file.
     package var offset: UInt64
@@ -19,6 +19,9 @@ package struct DumpedEvent {
     package var value: UInt64?
     /// Object recorded with an enter or a complete call.
     package var object: CallObject?
+    /// Arguments recorded with an enter or a complete call, and the result with an exit.
+    package var arguments: NamedArguments?
+    package var result: (value: ArgumentValue, errno: String?)?
 }
 
 extension TraceFile {
@@ -50,6 +53,7 @@ private struct DumpSink: EventSink, ~Copyable {
     var offset: UInt64 = 0
     var time: UInt64
     var nextObject: UInt64?
+    var nextValues = ArgumentWords()
 
     private mutating func emit(
         _ kind: DumpedEvent.Kind, at ticks: UInt64, function: UInt32? = nil,
@@ -58,12 +62,15 @@ private struct DumpSink: EventSink, ~Copyable {
         time = ticks
         let isCall = kind == .enter || kind == .complete || kind == .tail
         let object = isCall ? nextObject.take() : nil
+        let arguments = isCall ? metadata.arguments(nextValues.takeCall()) : nil
+        let result = kind == .exit ? metadata.result(nextValues.takeResult()) : nil
         guard error == nil else { return }
         do {
             try body(
                 DumpedEvent(
                     offset: offset, tid: tid, ticks: Ticks(ticks), kind: kind, function: function,
-                    duration: duration, value: value, object: object.map { metadata.object($0, of: function ?? 0) }))
+                    duration: duration, value: value, object: object.map { metadata.object($0, of: function ?? 0) },
+                    arguments: arguments, result: result))
         } catch {
             self.error = error
         }
@@ -79,6 +86,15 @@ private struct DumpSink: EventSink, ~Copyable {
     mutating func object(_ bits: UInt64?) {
         nextObject = bits
         if let bits { emit(.argument, at: time, value: bits) }
+    }
+    mutating func data(_ payload: UInt64) {
+        nextValues.add(payload)
+        emit(.data, at: time, value: payload)
+    }
+    mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?) {
+        guard let announced else { return nextValues.clear() }
+        nextValues.announce(announced.program, words: announced.words, isResult: announced.isResult)
+        emit(.arguments, at: time, value: UInt64(announced.program))
     }
     mutating func site(_ address: UInt64) { if address != 0 { emit(.site, at: time, value: address) } }
 

@@ -9,14 +9,16 @@ extension DumpedEvent {
             Self.hexadecimal(offset) + "  \(tid)  " + Self.signedSeconds(ticks, trace) + "  " + word
             + String(repeating: " ", count: 8 - min(word.utf8.count, 8))
         if let function {
-            let name = table.name(of: function)
-            line += "  \(name.name)" + (object.map { "(\($0.text))" } ?? "") + " [\(name.module)]"
+            let name = table.name(of: function), between = arguments?.text ?? object?.text
+            line += "  \(name.name)" + (between.map { "(\($0))" } ?? "")
+            if let (value, errno) = result { line += " = " + value.text + (errno.map { " " + $0 } ?? "") }
+            line += " [\(name.module)]"
         }
         if let duration, kind == .complete {
             line += "  \(readable(trace.timeScale.nanoseconds(duration)))"
         }
         if let value {
-            line += [.unknown, .resume, .site, .argument].contains(kind) ? "  0x" + String(value, radix: 16) : "  \(value)"
+            line += [.unknown, .resume, .site, .argument, .data].contains(kind) ? "  0x" + String(value, radix: 16) : "  \(value)"
         }
         return line
     }
@@ -61,5 +63,8 @@ package struct DumpedLine: Record {
         Member.optional("duration_ns") { $0.duration }
         Member.optional("value") { $0.event.value }
         Member.optional("object", CallObject.meaning) { $0.event.object }
+        Member.optional("arguments", "of an enter or a complete call: their values by their names") { $0.event.arguments }
+        Member.optional("result", "of an exit") { $0.event.result?.value }
+        Member.optional("errno", "of an exit: why the call failed") { $0.event.result?.errno }
     }
 }

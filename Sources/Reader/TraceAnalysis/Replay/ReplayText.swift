@@ -67,12 +67,16 @@ package struct ReplayText {
     /// The function, and the file that the call loaded.
     private mutating func write(captionOf line: ReplayLine, _ thread: TraceFile.ThreadID, to text: inout [UInt8]) {
         guard let function = line.function else { return }
-        let caption = caption(function), object = line.object.map { trace.metadata.object($0, of: function).text }
+        let caption = caption(function), values = trace.metadata.arguments(line.arguments)?.text
+        let object = values ?? line.object.map { trace.metadata.object($0, of: function).text }
         text.append(contentsOf: caption.name)
         if caption.hasParameters {
             if let object { text.append(" " + object) }
         } else {
             text.append("(" + (object ?? "") + ")")
+        }
+        if let (value, errno) = trace.metadata.result(line.result) {
+            text.append(" = " + value.text + (errno.map { " " + $0 } ?? ""))
         }
         text.append(contentsOf: caption.module)
         guard !files.isEmpty else { return }
@@ -87,7 +91,8 @@ package struct ReplayText {
             line: line, thread: thread, start: trace.timeScale.signedNanoseconds(since),
             duration: line.end.map { trace.timeScale.nanoseconds(from: line.start, to: $0.time) },
             name: line.function.map { table.name(of: $0) },
-            object: line.function.flatMap { function in line.object.map { trace.metadata.object($0, of: function) } }
+            object: line.function.flatMap { function in line.object.map { trace.metadata.object($0, of: function) } },
+            arguments: trace.metadata.arguments(line.arguments), result: trace.metadata.result(line.result)
         ).json.text(lines: 0)
     }
 
@@ -112,6 +117,8 @@ package struct ReplayedLine: Record {
     fileprivate var duration: Nanoseconds?
     fileprivate var name: (name: String, module: String)?
     fileprivate var object: CallObject?
+    fileprivate var arguments: NamedArguments?
+    fileprivate var result: (value: ArgumentValue, errno: String?)?
 
     private enum Kind: String, JSONChoice { case call, entered, orphan, migrated, missing }
 
@@ -131,12 +138,15 @@ package struct ReplayedLine: Record {
         Member("thread", "its name") { $0.thread.name }
         Member("kind") { $0.kind }
         Member("depth", "open calls around it") { $0.line.depth }
-        Member("start_ns", "since the beginning of the trace; negative for a call that a forked child has from its parent") { $0.start }
+        Member("time_ns", "since the beginning of the trace; negative for a call that a forked child has from its parent") { $0.start }
         Member("duration_ns") { $0.duration }
-        Member("function") { $0.name?.name }
+        Member("name", "of the function") { $0.name?.name }
         Member("module") { $0.name?.module }
         Member("ended", "null where it has no end of its own") { $0.line.end?.how }
         Member.optional("object", CallObject.meaning) { $0.object }
+        Member.optional("arguments", "their values by their names; missing where none are recorded") { $0.arguments }
+        Member.optional("result", "missing where none is recorded") { $0.result?.value }
+        Member.optional("errno", "why the call failed; missing where it did not") { $0.result?.errno }
         Member.optional("chunks", "how many are missing, with kind missing") { $0.missingChunks }
     }
 }

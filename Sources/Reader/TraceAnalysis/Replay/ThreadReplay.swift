@@ -27,6 +27,9 @@ package struct ReplayLine {
     package var function: UInt32?
     /// 56 bits of the argument that it was recorded with (`Metadata.object`).
     package var object: UInt64?
+    /// Its arguments and its result, where they are recorded.
+    package var arguments: RecordedValues?
+    package var result: RecordedValues?
     /// nil where `kind` has none.
     package var end: (time: Ticks, how: End)?
     /// It was running already when the part of the thread began that the file has.
@@ -128,6 +131,8 @@ private struct ReplayPass: CallSink {
     /// Lines so far, in the stack's `tag` of each frame; .max for a frame that is too deep for a line.
     private(set) var lineCount = 0
     private var nextLeafObject: UInt64?
+    private var nextValues: RecordedValues?
+    private var lastResult: RecordedValues?
     private var pending: [Pending] = []
     private var head = 0
 
@@ -181,6 +186,7 @@ private struct ReplayPass: CallSink {
     private mutating func complete() {
         guard let end = ends?.take(pending[head].key) else { return }
         pending[head].line.end = (Ticks(max(end.time, pending[head].line.start.raw)), Self.end(end.how))
+        pending[head].line.result = end.result
     }
 
     private func unknownKeys() -> Set<Key> {
@@ -209,6 +215,7 @@ private struct ReplayPass: CallSink {
     mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        let arguments = nextValues.take()
         guard depth < deepest else {
             frame.tag = .max
             return
@@ -219,19 +226,22 @@ private struct ReplayPass: CallSink {
         add(
             ReplayLine(
                 kind: .call, start: Ticks(time), depth: depth, function: key.row &- 1, object: frame.object,
-                end: known.map { (Ticks($0.time), Self.end($0.how)) }, isInherited: isInherited), key)
+                arguments: isInherited ? nil : arguments, result: known?.result, end: known.map { (Ticks($0.time), Self.end($0.how)) },
+                isInherited: isInherited), key)
     }
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        let result = ending == .returned ? lastResult.take() : nil
         guard frame.tag != .max else { return }
         let age = lineCount - Int(frame.tag)
         if isFirst {
             // Half the window: both readings need not agree to the line, the file may be growing.
-            if age > window / 2 { longCalls[Key(enter: frame.enter, row: frame.row)] = .init(time: time, how: ending) }
+            if age > window / 2 { longCalls[Key(enter: frame.enter, row: frame.row)] = .init(time: time, how: ending, result: result) }
         } else {
             let index = pending.count - age
             if index >= head, index < pending.count, pending[index].line.end == nil {
                 pending[index].line.end = (Ticks(time), Self.end(ending))
+                pending[index].line.result = result
                 _ = ends?.take(pending[index].key)
                 if index == head { report(keeping: window) }
             }
@@ -248,16 +258,21 @@ private struct ReplayPass: CallSink {
         }
     }
 
+    static var wantsArguments: Bool { true }
+    mutating func nextArguments(_ values: RecordedValues?) { nextValues = values }
+    mutating func nextResult(_ values: RecordedValues?) { lastResult = values }
+
     static var wantsObjects: Bool { true }
     mutating func leafObject(_ bits: UInt64?) { nextLeafObject = bits }
 
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        let arguments = nextValues.take()
         guard depth < deepest else { return }
         let isEntryOnly = table.isEntryOnly(row &- 1)
         add(
             ReplayLine(
                 kind: isEntryOnly ? .entered : .call, start: Ticks(start), depth: depth, function: row &- 1,
-                object: nextLeafObject, end: isEntryOnly ? nil : (Ticks(end), .returned)))
+                object: nextLeafObject, arguments: arguments, end: isEntryOnly ? nil : (Ticks(end), .returned)))
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {

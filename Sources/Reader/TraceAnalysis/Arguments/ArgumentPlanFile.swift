@@ -1,0 +1,61 @@
+// Writes the argument plan, which the agent reads (arguments_layout.h).
+import CTraceLayout
+
+extension ArgumentChoice {
+    /// The content of the file; nil: no function is chosen, or too many are.
+    package var plan: [UInt8]? {
+        guard !functions.isEmpty, functions.count <= Int(ARGUMENTS_MOST_FUNCTIONS) else { return nil }
+        let head = MemoryLayout<arguments_file>.size, row = MemoryLayout<arguments_function>.size
+        let sorted = functions.map { (hash: Self.hash($0.name), chosen: $0) }.sorted {
+            ($0.hash, $0.chosen.name) < ($1.hash, $1.chosen.name)
+        }
+        var rows: [UInt8] = [], rest: [UInt8] = []
+        let start = head + sorted.count * row
+        func put(_ value: some FixedWidthInteger, _ bytes: inout [UInt8]) { withUnsafeBytes(of: value.littleEndian) { bytes += $0 } }
+        for (hash, chosen) in sorted {
+            let operations = chosen.prototype.operations
+            while (start + rest.count) % 4 != 0 { rest.append(0) }
+            let operationsAt = start + rest.count
+            rest += operations.flatMap { [$0.kind, $0.source, $0.bytes, $0.failure] }
+            let nameAt = start + rest.count
+            rest += Array(chosen.name.utf8)
+            let textAt = start + rest.count, text = Array(text(chosen).utf8)
+            rest += text
+            for value in [
+                hash, UInt32(nameAt), UInt32(chosen.name.utf8.count), UInt32(textAt), UInt32(text.count), UInt32(operationsAt),
+                UInt32(operations.count), UInt32(chosen.prototype.isLibc ? ARGUMENTS_OF_LIBC : ARGUMENTS_OF_ANY),
+            ] { put(value, &rows) }
+        }
+        var header: [UInt8] = []
+        put(UInt64(ARGUMENTS_MAGIC), &header)
+        put(UInt32(ARGUMENTS_VERSION), &header)
+        put(UInt32(sorted.count), &header)
+        put(UInt32(start + rest.count), &header)
+        put(UInt32(0), &header)
+        let whole = header + rows + rest
+        return whole.count <= Int(ARGUMENTS_MOST_BYTES) ? whole : nil
+    }
+
+    /// DT_GNU_HASH's, as far as plans of functions have it.
+    static func hash(_ name: String) -> UInt32 {
+        name.utf8.reduce(5381 as UInt32) { $0 &* 33 &+ UInt32($1) } & PLAN_NAME_HASH
+    }
+}
+
+extension Prototype {
+    /// How its values are read: those of a call, and, last, that of its result.
+    package var operations: [arguments_operation] {
+        var all: [arguments_operation] = []
+        for (n, parameter) in parameters.enumerated() where parameter.type != .secret {
+            let kind = parameter.type == .string ? ARGUMENTS_STRING : ARGUMENTS_VALUE
+            all.append(
+                arguments_operation(kind: UInt8(kind), source: UInt8(n), bytes: UInt8(parameter.type.byteCount), failure: 0))
+        }
+        if let result {
+            all.append(
+                arguments_operation(
+                    kind: UInt8(ARGUMENTS_RESULT), source: 0, bytes: UInt8(result.type.byteCount), failure: result.failure.rawValue))
+        }
+        return all
+    }
+}

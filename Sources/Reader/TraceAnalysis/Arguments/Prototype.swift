@@ -1,0 +1,145 @@
+// What a function's arguments and its result are: the form in which `--arguments`, files of prototypes and traces have it.
+// docs/reference/prototypes.md describes it.
+
+/// Type of an argument or a result, as it lies in a register.
+package indirect enum ArgumentType: Equatable, Sendable {
+    package enum Style: Sendable { case decimal, octal, hexadecimal }
+    case integer(bytes: Int, isSigned: Bool, Style)
+    /// A descriptor of a folder, or AT_FDCWD.
+    case folder
+    case pointer
+    /// A char *, whose text is recorded.
+    case string
+    /// 0, or the number of an error (errno(3)).
+    case error
+    /// One of an enumeration's values, or a sum of them.
+    case named(String)
+    /// It is not recorded.
+    case secret
+
+    /// Bytes of the value that count; 0: it is not recorded.
+    var byteCount: Int {
+        switch self {
+        case .integer(let bytes, _, _): bytes
+        case .folder, .error, .named: 4
+        case .pointer, .string: 8
+        case .secret: 0
+        }
+    }
+
+    /// Types by their names in a prototype.
+    static let byName: [String: ArgumentType] = {
+        func all(_ names: String, _ bytes: Int, _ isSigned: Bool, _ style: Style = .decimal) -> [(String, ArgumentType)] {
+            names.split(separator: " ").map { (String($0), .integer(bytes: bytes, isSigned: isSigned, style)) }
+        }
+        let integers =
+            all("i8 int8_t schar char", 1, true) + all("u8 uint8_t uchar bool", 1, false)
+            + all("i16 int16_t short", 2, true) + all("u16 uint16_t ushort", 2, false)
+            + all("i32 int32_t int fd pid_t", 4, true) + all("u32 uint32_t uint unsigned uid_t gid_t socklen_t", 4, false)
+            + all("i64 int64_t long longlong ssize_t off_t time_t intptr_t ptrdiff_t", 8, true)
+            + all("u64 uint64_t ulong ulonglong size_t uintptr_t", 8, false)
+            + all("mode_t octal", 4, false, .octal) + all("hex4", 4, false, .hexadecimal) + all("hex", 8, false, .hexadecimal)
+        let others: [(String, ArgumentType)] = [
+            ("dirfd", .folder), ("pointer", .pointer), ("string", .string), ("error", .error), ("secret", .secret),
+        ]
+        return Dictionary(uniqueKeysWithValues: integers + others)
+    }()
+}
+
+package struct Prototype: Equatable, Sendable {
+    package struct Parameter: Equatable, Sendable {
+        package var name: String
+        var typeName: String
+        package var type: ArgumentType
+        /// The call has it only if another argument has one of these values, or, of flags, all bits of one.
+        var condition: Condition?
+    }
+    struct Condition: Equatable, Sendable {
+        var parameter: String
+        var areFlags: Bool
+        var values: [String]
+    }
+    package struct Result: Equatable, Sendable {
+        var typeName: String
+        package var type: ArgumentType
+        var failure: Failure
+    }
+    /// The result that says that errno has the reason.
+    package enum Failure: UInt8, Sendable { case never = 0, minusOne = 1, zero = 2 }
+
+    /// Functions that have it.
+    package var names: [String]
+    /// It is that of the C library's function of the name, not of any.
+    package var isLibc: Bool
+    package var parameters: [Parameter]
+    package var result: Result?
+
+    /// As a file of prototypes has it, on one line.
+    package var text: String {
+        var text = names.joined(separator: "|") + "("
+        text +=
+            parameters.map { parameter in
+                let condition = parameter.condition.map {
+                    " when \($0.parameter) \($0.areFlags ? "has" : "is") \($0.values.joined(separator: " "))"
+                }
+                return "\(parameter.name): \(parameter.typeName)" + (condition ?? "")
+            }.joined(separator: ", ") + ")"
+        guard let result else { return text }
+        text += " -> " + result.typeName
+        switch result.failure {
+        case .never: break
+        case .minusOne: text += " errno at -1"
+        case .zero: text += " errno at 0"
+        }
+        return text
+    }
+
+    /// Names of the enumerations that its types are.
+    var enumerations: Set<String> {
+        Set((parameters.map(\.type) + (result.map { [$0.type] } ?? [])).compactMap { if case .named(let name) = $0 { name } else { nil } })
+    }
+
+    /// Hides these parameters: their values are not recorded.
+    package mutating func hide(_ isHidden: (String) -> Bool) {
+        for n in parameters.indices where isHidden(parameters[n].name) {
+            parameters[n].type = .secret
+            parameters[n].typeName = "secret"
+        }
+    }
+}
+
+/// Names of values.
+package struct Enumeration: Equatable, Sendable {
+    struct Value: Equatable, Sendable {
+        var name: String
+        var number: Int64
+        /// Bits of a flag that say whether it is set.
+        var mask: Int64
+    }
+    var name: String
+    /// Name of the only processor on which it is so; nil: on all.
+    var machine: String?
+    var areFlags: Bool
+    var values: [Value]
+
+    package var text: String {
+        let head = (areFlags ? "flags " : "enum ") + name + (machine.map { "@" + $0 } ?? "") + ":"
+        return values.reduce(into: head) { text, value in
+            text += " \(value.name)=\(value.number)" + (value.mask == value.number ? "" : "/\(value.mask)")
+        }
+    }
+
+    /// Returns the text of a value. Bits without a name are a hexadecimal number.
+    package func text(_ number: Int64) -> String {
+        if !areFlags { return values.first { $0.number == number }?.name ?? String(number) }
+        var left = number & 0xffff_ffff, names: [String] = []
+        for value in values where number & value.mask == value.number && (value.number != 0 || value.mask != 0) {
+            if value.mask == value.number, left & value.mask == 0 { continue } // part of a larger one
+            names.append(value.name)
+            left &= ~value.mask
+        }
+        if left != 0 { names.append("0x" + String(UInt64(bitPattern: left), radix: 16)) }
+        return names.isEmpty ? "0" : names.joined(separator: "|")
+    }
+    func number(_ name: String) -> Int64? { values.first { $0.name == name }?.number }
+}

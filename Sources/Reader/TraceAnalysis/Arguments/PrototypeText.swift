@@ -1,0 +1,195 @@
+// Reads prototypes: of a file, of a trace, or one of a command line.
+
+package struct PrototypeError: Error {
+    package var reason: String
+    /// Line of the file, from 1 on.
+    package var line: Int
+}
+
+/// What a file of prototypes says, or a trace.
+package struct Prototypes: Sendable {
+    package var prototypes: [Prototype] = []
+    package var enumerations: [Enumeration] = []
+
+    package init() {}
+
+    /// - Parameter known: enumerations of other files, which types may be, too
+    package init(file text: String, known: [Enumeration] = []) throws(PrototypeError) {
+        var isLibc = false, joined = "", first = 0
+        var lines: [(text: String, number: Int)] = []
+        for (n, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            if joined.isEmpty { first = n + 1 }
+            let trimmed = Self.trimmed(line)
+            if trimmed.hasSuffix("\\") {
+                joined += trimmed.dropLast() + " "
+                continue
+            }
+            joined += trimmed
+            if !joined.isEmpty, !joined.hasPrefix("#") { lines.append((joined, first)) }
+            joined = ""
+        }
+        if !joined.isEmpty { throw PrototypeError(reason: "the last line ends in a backslash", line: first) }
+        // Enumerations first: a prototype may come before those that it names.
+        for (text, number) in lines where text.hasPrefix("enum ") || text.hasPrefix("flags ") {
+            enumerations.append(try Self.enumeration(text, number))
+        }
+        let names = Set((enumerations + known).map(\.name))
+        for (text, number) in lines where !text.hasPrefix("enum ") && !text.hasPrefix("flags ") {
+            if text.hasPrefix("library ") {
+                switch text.dropFirst(8) {
+                case "libc": isLibc = true
+                case "any": isLibc = false
+                case let other: throw PrototypeError(reason: "library \(other): libc or any", line: number)
+                }
+                continue
+            }
+            var parser = try PrototypeParser(text, names, number), prototype = try parser.prototype()
+            prototype.isLibc = isLibc
+            prototypes.append(prototype)
+        }
+    }
+
+    private static func trimmed(_ line: Substring) -> String {
+        var line = line
+        while let last = line.last, last.isWhitespace { line.removeLast() }
+        return String(line.drop { $0.isWhitespace })
+    }
+
+    private static func enumeration(_ text: String, _ line: Int) throws(PrototypeError) -> Enumeration {
+        let words = text.split(separator: " "), areFlags = words[0] == "flags"
+        guard words.count > 1, words[1].hasSuffix(":") else {
+            throw PrototypeError(reason: "\(words[0]) needs a name and a colon: \(words[0]) NAME: A=1 B=2", line: line)
+        }
+        let parts = words[1].dropLast().split(separator: "@", omittingEmptySubsequences: false)
+        guard let name = parts.first, !name.isEmpty, parts.count <= 2, ArgumentType.byName[String(name)] == nil else {
+            throw PrototypeError(reason: "\(words[1].dropLast()) is no name for an enumeration", line: line)
+        }
+        var values: [Enumeration.Value] = []
+        for word in words.dropFirst(2) {
+            let sides = word.split(separator: "=", maxSplits: 1), numbers = sides.last?.split(separator: "/") ?? []
+            guard sides.count == 2, let number = Self.number(numbers[0]), numbers.count <= 2,
+                let mask = numbers.count == 2 ? Self.number(numbers[1]) : number
+            else { throw PrototypeError(reason: "\(word): a value is NAME=NUMBER, or of flags NAME=NUMBER/MASK", line: line) }
+            values.append(Enumeration.Value(name: String(sides[0]), number: number, mask: mask))
+        }
+        return Enumeration(name: String(name), machine: parts.count == 2 ? String(parts[1]) : nil, areFlags: areFlags, values: values)
+    }
+    static func number(_ text: Substring) -> Int64? {
+        if text.hasPrefix("0x") { return Int64(text.dropFirst(2), radix: 16) }
+        return Int64(text)
+    }
+}
+
+/// Reads one prototype from left to right.
+private struct PrototypeParser {
+    private var tokens: [Substring] = []
+    private var next = 0
+    private let enumerations: Set<String>
+    private let line: Int
+
+    init(_ text: String, _ enumerations: Set<String>, _ line: Int) throws(PrototypeError) {
+        self.enumerations = enumerations
+        self.line = line
+        var rest = Substring(text)
+        while let first = rest.first {
+            if first.isWhitespace {
+                rest.removeFirst()
+                continue
+            }
+            var count = rest.prefix { Self.isNameCharacter($0) }.count
+            if count == 0, rest.hasPrefix("->") { count = 2 }
+            if count == 0, rest.hasPrefix("-1") { count = 2 }
+            if count == 0, "(),:|".contains(first) { count = 1 }
+            guard count > 0 else { throw PrototypeError(reason: "\(first) means nothing in a prototype", line: line) }
+            tokens.append(rest.prefix(count))
+            rest = rest.dropFirst(count)
+        }
+    }
+    private static func isNameCharacter(_ character: Character) -> Bool {
+        character.isASCII && (character.isLetter || character.isNumber || "_.$".contains(character))
+    }
+
+    private var token: Substring? { next < tokens.count ? tokens[next] : nil }
+    private mutating func take(_ wanted: String) -> Bool {
+        if token != Substring(wanted) { return false }
+        next += 1
+        return true
+    }
+    private func fail(_ reason: String) -> PrototypeError { PrototypeError(reason: reason, line: line) }
+    private mutating func need(_ wanted: String, _ place: String) throws(PrototypeError) {
+        if !take(wanted) { throw fail("\(wanted) is missing \(place)" + (token.map { ", before \($0)" } ?? "")) }
+    }
+    private mutating func name(_ what: String) throws(PrototypeError) -> String {
+        guard let token, let first = token.first, Self.isNameCharacter(first), !first.isNumber else {
+            throw fail("\(what) is missing" + (token.map { " before \($0)" } ?? " at the end"))
+        }
+        next += 1
+        return String(token)
+    }
+
+    mutating func prototype() throws(PrototypeError) -> Prototype {
+        var names = [try name("the name of a function")]
+        while take("|") { names.append(try name("the name of a function")) }
+        try need("(", "after \(names.last!)")
+        var prototype = Prototype(names: names, isLibc: false, parameters: [], result: nil)
+        if !take(")") {
+            repeat { prototype.parameters.append(try parameter(prototype.parameters)) } while take(",")
+            try need(")", "after the parameters of \(names[0])")
+        }
+        if take("->") { prototype.result = try result() }
+        if let token { throw fail("\(token) after the end of the prototype of \(names[0])") }
+        if prototype.parameters.count > 30 { throw fail("\(names[0]) has more than 30 parameters") }
+        return prototype
+    }
+
+    private mutating func parameter(_ earlier: [Prototype.Parameter]) throws(PrototypeError) -> Prototype.Parameter {
+        let name = try name("the name of a parameter")
+        if earlier.contains(where: { $0.name == name }) { throw fail("two parameters are called \(name)") }
+        var parameter = Prototype.Parameter(name: name, typeName: "int", type: ArgumentType.byName["int"]!)
+        if take(":") { (parameter.typeName, parameter.type) = try type() }
+        if take("when") {
+            let other = try self.name("the name of a parameter")
+            guard let known = earlier.first(where: { $0.name == other }), case .named = known.type else {
+                throw fail("\(name): \(other) is no earlier parameter with an enumeration for its type")
+            }
+            let areFlags = take("has")
+            if !areFlags, !take("is") { throw fail("\(name): write `when \(other) has FLAG …` or `when \(other) is VALUE …`") }
+            var values: [String] = []
+            while let token, token != ",", token != ")" {
+                values.append(String(token))
+                next += 1
+            }
+            if values.isEmpty { throw fail("\(name): the values of \(other) are missing") }
+            parameter.condition = Prototype.Condition(parameter: other, areFlags: areFlags, values: values)
+        }
+        return parameter
+    }
+
+    private mutating func type() throws(PrototypeError) -> (String, ArgumentType) {
+        let name = try name("a type")
+        if let type = ArgumentType.byName[name] { return (name, type) }
+        guard enumerations.contains(name) else {
+            throw fail("there is no type \(name): int, long, size_t, pointer, string, an enumeration, … (docs/reference/prototypes.md)")
+        }
+        return (name, .named(name))
+    }
+
+    private mutating func result() throws(PrototypeError) -> Prototype.Result {
+        let (name, type) = try type()
+        if type == .string { throw fail("a result is no string: its type is pointer") }
+        if type == .secret { throw fail("a result that is not recorded has no type: leave out `-> secret`") }
+        var result = Prototype.Result(typeName: name, type: type, failure: .never)
+        guard take("errno") else { return result }
+        result.failure = type == .pointer ? .zero : .minusOne
+        if take("at") {
+            if take("0") {
+                result.failure = .zero
+            } else if take("-1") {
+                result.failure = .minusOne
+            } else {
+                throw fail("errno is read at the result -1 or 0")
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,169 @@
+// The values of a call's arguments, or its result, as the trace has them.
+import CTraceLayout
+import Presentation
+
+/// Content of the DATA words of one call, and what they are.
+package struct RecordedValues: Sendable {
+    package var program: UInt32
+    package var bytes: [UInt8]
+
+    package init(program: UInt32, bytes: [UInt8]) {
+        self.program = program
+        self.bytes = bytes
+    }
+}
+
+/// Collects DATA words until an ARGUMENTS word says whose they are.
+package struct ArgumentWords {
+    private var data: [UInt64] = []
+    private var call: RecordedValues?
+    private var result: RecordedValues?
+
+    package init() {}
+
+    package mutating func add(_ payload: UInt64) {
+        if data.count < Int(ARGUMENTS_MOST_WORDS) { data.append(payload) }
+    }
+    /// A word that announces more values than there are says nothing.
+    package mutating func announce(_ program: UInt32, words: Int, isResult: Bool) {
+        defer { data.removeAll(keepingCapacity: true) }
+        guard words <= data.count else { return }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(words * Int(ARGUMENTS_DATA_BYTES))
+        for word in data.suffix(words) {
+            for n in 0..<Int(ARGUMENTS_DATA_BYTES) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(n * 8))) }
+        }
+        let values = RecordedValues(program: program, bytes: bytes)
+        if isResult { result = values } else { call = values }
+    }
+    mutating func clear() {
+        data.removeAll(keepingCapacity: true)
+        call = nil
+        result = nil
+    }
+    package mutating func takeCall() -> RecordedValues? {
+        defer { clear() }
+        return call
+    }
+    package mutating func takeResult() -> RecordedValues? {
+        defer { clear() }
+        return result
+    }
+}
+
+/// One value.
+package enum ArgumentValue: Equatable, Sendable {
+    package enum Ending: Sendable { case whole, cut, unreadable }
+    case integer(Int64)
+    case unsigned(UInt64)
+    case octal(UInt64)
+    case address(UInt64)
+    /// By its name, or a sum of names.
+    case name(String)
+    case string([UInt8], Ending)
+    /// A pointer to a string that could not be read.
+    case unreadable(UInt64)
+    case hidden
+}
+
+/// A prototype of a trace.
+package struct RecordedPrototype: Sendable {
+    package let prototype: Prototype
+    private let enumerations: [String: Enumeration]
+
+    /// - Parameter machine: its enumerations are those of this ELF e_machine. nil: the text is no prototype
+    package init?(text: String, machine: UInt32) {
+        guard let read = try? Prototypes(file: text), let first = read.prototypes.first, read.prototypes.count == 1 else { return nil }
+        prototype = first
+        let name = machine == 62 ? "x86_64" : machine == 183 ? "aarch64" : ""
+        enumerations = Dictionary(
+            read.enumerations.filter { $0.machine == nil || $0.machine == name }.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+    }
+
+    /// Returns the arguments of a call, by their names: as far as its bytes go, and without those that the call does not have.
+    package func arguments(_ values: RecordedValues) -> [(name: String, value: ArgumentValue)] {
+        var reader = ByteReader(values.bytes), all: [(name: String, value: ArgumentValue)] = [], numbers: [String: Int64] = [:]
+        for parameter in prototype.parameters {
+            if parameter.type == .secret {
+                all.append((parameter.name, .hidden))
+                continue
+            }
+            guard let value = value(parameter.type, &reader, parameter.name, &numbers) else { break }
+            if let condition = parameter.condition, !holds(condition, numbers) { continue }
+            all.append((parameter.name, value))
+        }
+        return all
+    }
+
+    private func holds(_ condition: Prototype.Condition, _ numbers: [String: Int64]) -> Bool {
+        guard let number = numbers[condition.parameter],
+            let parameter = prototype.parameters.first(where: { $0.name == condition.parameter }),
+            case .named(let name) = parameter.type, let enumeration = enumerations[name]
+        else { return true }
+        return condition.values.contains { value in
+            guard let wanted = enumeration.number(value) else { return false }
+            return condition.areFlags ? number & wanted == wanted : number == wanted
+        }
+    }
+
+    /// Returns the result of a call, and errno's name if it has failed.
+    package func result(_ values: RecordedValues) -> (value: ArgumentValue, errno: String?)? {
+        guard let result = prototype.result else { return nil }
+        var reader = ByteReader(values.bytes), numbers: [String: Int64] = [:]
+        guard let value = value(result.type, &reader, "", &numbers), let number = numbers[""] else { return nil }
+        let hasFailed = result.failure == .minusOne && number == -1 || result.failure == .zero && number == 0
+        guard hasFailed, let errno = reader.integer(4), errno != 0 else { return (value, nil) }
+        return (value, Self.errors.text(Int64(errno)))
+    }
+    private static let errors = ArgumentChoice.builtIn.enumerations.first { $0.name == "errno" }!
+
+    /// nil: its bytes are not there.
+    private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ name: String, _ numbers: inout [String: Int64]) -> ArgumentValue?
+    {
+        if type == .string { return string(&reader) }
+        guard let bits = reader.integer(type.byteCount) else { return nil }
+        let unused = 64 - type.byteCount * 8, signed = Int64(bitPattern: bits << UInt64(unused)) >> Int64(unused)
+        numbers[name] = signed
+        switch type {
+        case .integer(_, let isSigned, .decimal): return isSigned ? .integer(signed) : .unsigned(bits)
+        case .integer(_, _, .octal): return .octal(bits)
+        case .integer(_, _, .hexadecimal): return .address(bits)
+        case .folder: return signed == -100 ? .name("AT_FDCWD") : .integer(signed)
+        case .error: return signed == 0 ? .integer(0) : .name(Self.errors.text(signed))
+        case .named(let name):
+            guard let enumeration = enumerations[name] else { return .integer(signed) }
+            if !enumeration.areFlags, !enumeration.values.contains(where: { $0.number == signed }) { return .integer(signed) }
+            return .name(enumeration.text(enumeration.areFlags ? Int64(bits) : signed))
+        default: return .address(bits)
+        }
+    }
+
+    private func string(_ reader: inout ByteReader) -> ArgumentValue? {
+        guard let head = reader.integer(2) else { return nil }
+        let length = Int(head & (1 << UInt64(ARGUMENTS_TEXT_SHIFT) - 1))
+        switch Int(head >> UInt64(ARGUMENTS_TEXT_SHIFT)) {
+        case Int(ARGUMENTS_TEXT_UNREAD): return reader.integer(8).map { $0 == 0 ? .address(0) : .unreadable($0) }
+        case Int(ARGUMENTS_TEXT_WHOLE): return reader.bytes(length).map { .string($0, .whole) }
+        case Int(ARGUMENTS_TEXT_CUT): return reader.bytes(length).map { .string($0, .cut) }
+        default: return reader.bytes(length).map { .string($0, .unreadable) }
+        }
+    }
+}
+
+private struct ByteReader {
+    private let bytes: [UInt8]
+    private var next = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    mutating func integer(_ count: Int) -> UInt64? {
+        guard bytes.count - next >= count else { return nil }
+        defer { next += count }
+        return (0..<count).reduce(0) { $0 | UInt64(bytes[next + $1]) << UInt64($1 * 8) }
+    }
+    mutating func bytes(_ count: Int) -> [UInt8]? {
+        guard bytes.count - next >= count else { return nil }
+        defer { next += count }
+        return Array(bytes[next..<next + count])
+    }
+}
