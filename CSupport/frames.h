@@ -32,6 +32,7 @@
 #define LABEL_COUNT 65536
 #define LABEL_TAIL 1 /* a tail call opened the frame: it ends with the one below */
 #define LABEL_WATCHED 2 /* the return is for Swift, too */
+#define LABEL_RESULT 8 /* the return is for Swift, which records the result */
 #define LABEL_LOST 4 /* the enter could not be written: nor is the end. With LABEL_WATCHED */
 /* From the label to what belongs to it: the return address, and the next label of the same one (ReturnLabels.swift). */
 #define LABEL_RETURN 0x100000
@@ -115,6 +116,8 @@
 #define SPILL_SECOND SPILL_RSI
 #define SPILL_THIRD -8
 #define SPILL_FOURTH 0
+#define SPILL_FIFTH 40 /* r9 after it */
+#define ARGUMENT_REGISTERS 6 /* psABI 3.2.3; later arguments are words on the stack */
 #define LABEL_CALL_BYTES 3 /* 4 for patched functions */
 #define LABEL_KINDS 2 /* one for calls through slots, one for patched functions, which keep r11 */
 #define LABEL_SLOT_COUNT 16384 /* for calls through slots, where functions are patched; those have the rest, two each */
@@ -138,6 +141,7 @@
 #define SPILL_SECOND (SPILL_X0 - 8)
 #define SPILL_THIRD SPILL_X2
 #define SPILL_FOURTH (SPILL_X2 - 8)
+#define ARGUMENT_REGISTERS 8 /* AAPCS64 6.8.2 */
 #define LABEL_CALL_BYTES 4
 #define LABEL_SLOT_COUNT LABEL_COUNT
 #define LABEL_KINDS 1 /* x16 and x17 are free at any call (AAPCS64 6.1.1): patched functions have no labels of their own */

@@ -28,6 +28,8 @@
 #define UNNAMED_WAITS 0x40000000u /* PLAN_FUNCTION_WAITS */
 #define KIND_APART 10 /* Swift looks at its calls while frames on other stacks are open */
 #define KIND_OPENS 11 /* and TRACE_OPENS_ above it: the return, with a file descriptor, is for Swift, too */
+#define KIND_ARGUMENTS 24 /* Swift records each call, with its arguments: FUNCTION_COUNTER is their program (ArgumentPlan.swift) */
+#define KIND_PATCHED_ARGUMENTS 25 /* the same of a function whose own first bytes lead here */
 #define KIND_INITIALIZER 6 /* called by the loader or libc, to which it returns; no event, no record in the chain */
 
 // struct process_page
@@ -72,7 +74,8 @@ struct function_hook {
     uint64_t head;    // head of an enter event; where only first calls count (CalledFunctions.swift): how many more calls are let by
     uint8_t kind;
     uint8_t argument; // number of the argument that its calls record, from 1; 0 none. In KIND_NUMBER: for calls of futex alone
-    uint16_t counter; // offset of a counted function's word in each thread's counters (THREAD_COUNTS)
+    uint16_t counter; // offset of a counted function's word in each thread's counters (THREAD_COUNTS); of a function whose arguments are
+                      // recorded, their program
     uint32_t function;
     uint64_t instant; // head of a complete event of no length; FUNCTION_ENTER of a patched function
 };

@@ -1579,6 +1579,8 @@ tracer_instrumented_enter:
     movq FRAME_FUNCTION(%rcx), %rax
     cmpb $KIND_PATCHED, FUNCTION_KIND(%rax) // its target is relocated code
     je .Linstrumented_slow_enter
+    cmpb $KIND_PATCHED_ARGUMENTS, FUNCTION_KIND(%rax)
+    je .Linstrumented_slow_enter
     cmpq %rdi, FUNCTION_TARGET(%rax)
     jne .Linstrumented_new
     retq

@@ -41,6 +41,7 @@ extension Agent {
         if settings.keepsAgent && settings.children { Executions.begin(environment) }
         Phases.begin(before, usage)
         SpecialFunction.begin()
+        beginArguments()
         guard ForkWatch.begin(), Trampolines.isReachable() else { return }
         let readsKernelClock = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC)
         if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: Limits.hasTimeFilter) || !ReturnLabels.begin() {
@@ -49,6 +50,7 @@ extension Agent {
         }
         TraceOutput.flags = LoaderWatch.begin() | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
         if Executions.areKept { findEnvironment() }
+        if settings.arguments != nil { findErrno() }
         Calibration.run()
         TraceOutput.writeCost()
         TraceOutput.header.pointee.flags = TraceOutput.flags
@@ -109,6 +111,30 @@ extension Agent {
         guard let found = ModuleTable.anyDefinition(of: query) else { return }
         let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
         if let symbol = image.pointee.symbol(found.symbol)?.pointee { tracer_set_environment(image.pointee.bias &+ symbol.value) }
+    }
+
+    private func beginArguments() {
+        guard let path = settings.arguments, settings.mode != .counts else { return }
+        if !ArgumentPlan.begin(path) {
+            Message.warn {
+                $0.append("no arguments are recorded: ")
+                $0.append(contentsOf: path)
+                $0.append(" is missing, damaged, or another user's")
+            }
+        }
+        ArgumentValues.mayCopy = SystemCall.call(SystemCall.prctl, Control.getFilters) != 2 // SECCOMP_MODE_FILTER (prctl(2))
+        if !ArgumentValues.mayCopy {
+            Message.warn { $0.append("strings are recorded by their addresses alone: a filter of system calls is in force") }
+        }
+    }
+    /// __errno_location (LSB 5.0, libc) says where a thread's errno is: in static thread-local storage, as far from the thread pointer in
+    /// every thread.
+    private func findErrno() {
+        let query = SymbolQuery(name: Name(CText(StaticString("__errno_location").utf8Start)), version: VersionNeed())
+        guard let found = ModuleTable.anyDefinition(of: query) else { return }
+        let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
+        guard FunctionHome.isLibc(image), let symbol = image.pointee.symbol(found.symbol)?.pointee else { return }
+        ArgumentValues.errnoDistance = tracer_call_resolver(image.pointee.bias &+ symbol.value) &- tracer_thread_pointer()
     }
 
     /// True when the setting `children` skips this process: `tracer record` is not its parent, or, without it, the

@@ -12,6 +12,7 @@ struct Settings {
     var minimumSize = Variables.minimumSize.standard
     var keepsHot = Variables.keepsHot.standard
     var callSites = Variables.callSites.standard
+    var arguments = Variables.arguments.standard
     var ready = Variables.ready.standard
     var sizeLimit = Variables.maximumSize.standard
     var mode = Variables.mode.standard
@@ -47,6 +48,7 @@ struct Settings {
         if let include { self.include = Settings.keep(include, &store) }
         if let exclude { self.exclude = Settings.keep(exclude, &store) }
         if let functions { self.functions = Settings.keep(functions, &store) }
+        if let arguments { self.arguments = Settings.keep(arguments, &store) }
         if let ready { self.ready = Settings.keep(ready, &store) }
         if mode == .ring && sizeLimit == 0 { sizeLimit = Variables.ringSize }
         return complaints
@@ -68,6 +70,7 @@ struct Settings {
             || Settings.read(Variables.minimumSize, entry, &minimumSize, &complaints)
             || Settings.read(Variables.keepsHot, entry, &keepsHot, &complaints)
             || Settings.read(Variables.callSites, entry, &callSites, &complaints)
+            || Settings.read(Variables.arguments, entry, &arguments, &complaints)
             || Settings.read(Variables.ready, entry, &ready, &complaints)
             || Settings.read(Variables.maximumSize, entry, &sizeLimit, &complaints)
             || Settings.read(Variables.mode, entry, &mode, &complaints)
@@ -156,6 +159,7 @@ extension Settings {
         if minimumSize > 0 { entry(Variables.minimumSize.name) { $0.append(decimal: UInt64(minimumSize)) } }
         if keepsHot { entry(Variables.keepsHot.name) { $0.append(Variables.Switch.word(keepsHot)) } }
         if callSites { entry(Variables.callSites.name) { $0.append(Variables.Switch.word(callSites)) } }
+        if let arguments { entry(Variables.arguments.name) { $0.append(contentsOf: arguments) } }
         if let include { entry(Variables.include.name) { $0.append(contentsOf: include) } }
         if let exclude { entry(Variables.exclude.name) { $0.append(contentsOf: exclude) } }
         if let ready { entry(Variables.ready.name) { $0.append(contentsOf: ready) } }

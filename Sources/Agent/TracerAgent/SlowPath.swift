@@ -74,7 +74,7 @@ public func tracer_slow_enter(
     recorder.leaveAlternateModeIfPossible()
     if kind == UInt8(KIND_ONCE) {
         OnceCalls.record(hook, spills, recorder, isPassing: Ready.isPast)
-    } else if kind != UInt8(KIND_CALL) && kind != UInt8(KIND_PATCHED) {
+    } else if kind != UInt8(KIND_CALL) && kind != UInt8(KIND_PATCHED) && kind < UInt8(KIND_ARGUMENTS) {
         let entry = FunctionTable.entry(hook.pointee.function)
         if kind != UInt8(KIND_ENTRY_ONLY) { inspect(hook, entry.policy, spills, recorder) }
         let isEntryOnly = entry.policy.isEntryOnly(number: spills.firstArgument) {
@@ -92,7 +92,7 @@ public func tracer_slow_enter(
     if kind == UInt8(KIND_APART), let frame { noteThrow(recorder, frame, spills) }
     if changesAction { recorder.suspendFaultHandler(until: frame) }
     if kind == UInt8(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
-    if kind > UInt8(KIND_OPENS), let frame { OpenedDescriptors.entered(frame, spills) }
+    if kind > UInt8(KIND_OPENS) && kind < UInt8(KIND_ARGUMENTS), let frame { OpenedDescriptors.entered(frame, spills) }
     return frame
 }
 

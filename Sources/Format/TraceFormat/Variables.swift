@@ -103,6 +103,13 @@ public enum Variables {
             "TRACER_CALLSITES", Switch.self, false, form: "on or off", option: "--call-sites",
             help: "Also record the call site of each call: 8 bytes more per call.")
     }
+    /// The argument plan (arguments_layout.h): functions whose calls are recorded with their arguments and results; nil: there is none.
+    @inlinable public static var arguments: Variable<AbsolutePath> {
+        Variable(
+            "TRACER_ARGUMENTS", AbsolutePath.self, nil, form: "the absolute path of a file that tracer record --arguments has made",
+            option: "--arguments", "functions",
+            help: "Also record arguments and results: names of known functions, or prototypes, separated by commas; repeatable.")
+    }
     /// Only these functions are recorded …
     @inlinable public static var include: Variable<Globs> {
         Variable(
@@ -186,6 +193,14 @@ extension Variables {
     /// Patterns, as NameFilter matches them; nil: none.
     public enum Globs: VariableGrammar {
         public static func read(_ text: UnsafePointer<UInt8>) -> UnsafePointer<UInt8>?? { .some(text[0] == 0 ? nil : text) }
+    }
+
+    /// Empty is as good as not set.
+    public enum AbsolutePath: VariableGrammar {
+        public static func read(_ text: UnsafePointer<UInt8>) -> UnsafePointer<UInt8>?? {
+            if text[0] == 0 { return .some(nil) }
+            return text[0] == 0x2f ? .some(text) : .none
+        }
     }
 
     public enum Depth: VariableGrammar {

@@ -38,9 +38,9 @@ enum FunctionTable {
         defer { lock.unlock() }
         guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].hook)) }
-        guard let hooking = policy.hooking(of: name, at: target, in: definer),
-            let index = Stubs.take(hooking.isOrdinary ? .call : .special)
-        else { return nil }
+        guard let hooking = policy.hooking(of: name, at: target, in: definer) else { return nil }
+        let program = hooking.mayHaveArguments ? ArgumentPlan.program(of: name) { FunctionHome.isLibc(definer.image) } : 0
+        guard let index = Stubs.take(hooking.isOrdinary && program == 0 ? .call : .special) else { return nil }
         let entry = Entry(
             target: target, name: name.hash, module: UInt32(module), hook: UInt32(index),
             byteCount: UInt32(truncatingIfNeeded: hooking.byteCount), policy: hooking.policy, isEntryOnly: hooking.isEntryOnly)
@@ -52,8 +52,10 @@ enum FunctionTable {
         hook.pointee.instant = Event.head(.complete, id)
         hook.pointee.head = Event.head(.enter, id)
         hook.pointee.argument = CallObjects.argument(hooking.object)
-        hook.pointee.kind = hooking.kind
+        hook.pointee.kind = program != 0 && hooking.kind == UInt8(KIND_CALL) ? UInt8(KIND_ARGUMENTS) : hooking.kind
+        hook.pointee.counter = program
         MetadataWriter.function(id, module: UInt32(module), address: target, flags: hooking.recordFlags, name: name)
+        ArgumentPlan.use(program, object: 0)
         return Stubs.address(of: index)
     }
 

@@ -177,6 +177,10 @@ struct Hooking {
 
     /// The stub need not look at the hook's kind.
     var isOrdinary: Bool { policy.kind == UInt8(KIND_CALL) && object == 0 }
+    /// Its arguments can be recorded: each of its calls is one with a frame, and is for Swift, or can be.
+    var mayHaveArguments: Bool {
+        !isEntryOnly && !isSubstituted && (kind == UInt8(KIND_CALL) || kind == UInt8(KIND_INSPECT) || kind > UInt8(KIND_OPENS))
+    }
     /// Every call of a sanitizer's `syscall` goes to Swift: none is an ordinary one.
     var kind: UInt8 {
         if CallObjects.opens(object) != 0 { return UInt8(KIND_OPENS) &+ CallObjects.opens(object) }

@@ -140,6 +140,12 @@ enum MetadataWriter {
         let record = append(Int(TRACE_RECORD_FUNCTIONS), 0, fixed, nil, Int(count) &* 4)
         return record.map { ($0 + MemoryLayout<trace_functions_record>.size).assumingMemoryBound(to: UInt32.self) }
     }
+    /// The prototype of a function whose arguments are recorded by this program.
+    static func prototype(_ program: UInt32, _ text: CText, _ count: Int) {
+        append(
+            Int(TRACE_RECORD_PROTOTYPE), 0,
+            trace_prototype_record(record: trace_record(), program: program, text_bytes: UInt32(truncatingIfNeeded: count)), text, count)
+    }
     /// Records how many of the functions of a module that the user wants record their calls themselves.
     static func patched(module: UInt32, functions: UInt32, patched: UInt32) {
         append(

@@ -33,6 +33,10 @@ enum ReturnLabel {
 extension Spills {
     /// At a return: what the function returns.
     var result: UInt64 { firstArgument }
+    /// Content of the integer register of this number, from 4 on: x4 to x7, in pairs.
+    func laterRegister(_ number: Int) -> UInt64 {
+        word(-(number < 6 ? Int(SPILL_X4) : Int(SPILL_X6)) &+ (number & 1) &* 8).pointee
+    }
 }
 
 extension Trampolines {

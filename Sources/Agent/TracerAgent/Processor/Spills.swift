@@ -16,6 +16,17 @@ struct Spills {
     var secondArgument: UInt64 { word(-Int(SPILL_SECOND)).pointee }
     var thirdArgument: UInt64 { word(-Int(SPILL_THIRD)).pointee }
     var fourthArgument: UInt64 { word(-Int(SPILL_FOURTH)).pointee }
+    /// Integer or pointer argument of this number, from 0 on.
+    func argument(_ number: Int) -> UInt64 {
+        switch number {
+        case 0: firstArgument
+        case 1: secondArgument
+        case 2: thirdArgument
+        case 3: fourthArgument
+        case ..<Int(ARGUMENT_REGISTERS): laterRegister(number)
+        default: word(Int(RETURN_SLOT) &+ 8 &+ (number &- Int(ARGUMENT_REGISTERS)) &* 8).pointee
+        }
+    }
     /// The target that the loader has found, kept here by tracer_lazy.
     var lazyTarget: UInt64 { word(-Int(SPILL_LAZY)).pointee }
     func setFirstArgument(_ value: UInt64) { word(-Int(SPILL_FIRST)).pointee = value }

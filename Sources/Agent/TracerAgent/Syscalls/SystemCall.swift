@@ -69,12 +69,15 @@ enum Memory {
     }
     /// Copies a word that may not be there any more. Returns 8, or minus an errno: EFAULT where nothing is mapped.
     static func copyWord(from address: UInt64, to word: inout UInt64) -> Int {
-        withUnsafeMutablePointer(to: &word) { copy in
-            var local = (UInt64(UInt(bitPattern: copy)), UInt64(8)), remote = (address, UInt64(8)) // struct iovec
-            return withUnsafePointer(to: &local) { local in
-                withUnsafePointer(to: &remote) { remote in
-                    SystemCall.call(SystemCall.process_vm_readv, Int(Process.pid), bits(local), 1, bits(remote), 1, 0)
-                }
+        withUnsafeMutablePointer(to: &word) { copy(from: address, to: $0, 8) }
+    }
+    /// Copies bytes that may not be there any more; the kernel reads no memory of a device (mm/gup.c, check_vma_flags). Returns how many could
+    /// be read from the first on, or minus an errno: EFAULT if none could.
+    @inline(never) static func copy(from address: UInt64, to buffer: UnsafeMutableRawPointer, _ byteCount: Int) -> Int {
+        var local = (UInt64(UInt(bitPattern: buffer)), UInt64(byteCount)), remote = (address, UInt64(byteCount)) // struct iovec
+        return withUnsafePointer(to: &local) { local in
+            withUnsafePointer(to: &remote) { remote in
+                SystemCall.call(SystemCall.process_vm_readv, Int(Process.pid), bits(local), 1, bits(remote), 1, 0)
             }
         }
     }

@@ -9,7 +9,8 @@ extension Spills {
     var site: UInt64 { ReturnLabels.contains(returnAddress) ? 0 : returnAddress }
     /// The word with the object of the function's call, 0 if it has none. As the trampolines determine it (OBJECT_OF, IF_OBJECT).
     @inline(never) func object(_ function: UnsafeMutablePointer<function_hook>) -> UInt64 {
-        let number = function.pointee.argument
+        let isPatched = function.pointee.kind == UInt8(KIND_PATCHED_ARGUMENTS)
+        let number = isPatched ? ArgumentPlan.object(of: function.pointee.counter) : function.pointee.argument
         if number == 0 { return 0 }
         if function.pointee.kind == UInt8(KIND_NUMBER) && UInt32(truncatingIfNeeded: firstArgument) != UInt32(SystemCall.futex) {
             return 0
@@ -26,7 +27,7 @@ extension ThreadRecorder {
         guard
             var label = isTailCall
                 ? ReturnLabels.label(containing: spills.returnAddress)
-                : ReturnLabels.label(of: spills.returnAddress, hook.pointee.kind == UInt8(KIND_PATCHED) ? .ofPatched : .slot)
+                : ReturnLabels.label(of: spills.returnAddress, hook.pointee.isPatched ? .ofPatched : .slot)
         else {
             writeInstant(hook.pointee.function, from: spills.site, of: spills.object(hook))
             return nil
@@ -68,11 +69,11 @@ extension ThreadRecorder {
             }
         }
         guard let frame = isOwn ? push(stackPointer, tails: tails) : pushAlternate(stackPointer, tails: tails) else { return nil }
-        let isWatched = hook.pointee.kind == UInt8(KIND_LOAD)
+        let isWatched = hook.pointee.kind == UInt8(KIND_LOAD), program = ArgumentPlan.program(of: hook)
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = hook
         frame.pointee.argument = spills.object(hook)
-        begin(frame)
+        begin(frame, program, spills)
         if isOwn { top = frame } else { openAlternate(frame) }
         return frame
     }
@@ -96,9 +97,9 @@ extension ThreadRecorder {
         end(frame, Clock.ticks(), frame.pointee.owner != nil)
         frame.pointee.function = hook
         frame.pointee.argument = spills.object(hook)
-        frame.pointee.label &= ~UInt64(LABEL_LOST)
+        frame.pointee.label &= ~UInt64(LABEL_LOST | LABEL_RESULT)
         frame.setUnwritten()
-        begin(frame)
+        begin(frame, ArgumentPlan.program(of: hook), spills)
         return frame
     }
 
@@ -151,14 +152,16 @@ extension ThreadRecorder {
     func exit(_ frame: Frame, _ now: UInt64) {
         let kind = frame.pointee.function.pointee.kind
         if kind == UInt8(KIND_LOAD) { tracer_load_returned(state, frame, now) }
-        if kind > UInt8(KIND_OPENS) && frame.isWatched { tracer_opened(frame, context.pointee.index, now) }
+        if kind > UInt8(KIND_OPENS) && kind < UInt8(KIND_ARGUMENTS) && frame.isWatched { tracer_opened(frame, context.pointee.index, now) }
         let wasAlternate = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.event == nil { frame.setElsewhere() }
         ensureSlack()
         let isInOrder = !wasAlternate && context.pointee.copies_stack == 0
         if isInOrder { unwind { $0 == frame } }
-        end(frame, now, !isInOrder)
+        end(
+            frame, now, !isInOrder,
+            program: frame.pointee.label & UInt64(LABEL_RESULT) == 0 ? 0 : ArgumentPlan.program(of: frame.pointee.function))
         if wasAlternate {
             closeAlternate(frame, at: now)
         } else if top == frame {
@@ -169,7 +172,8 @@ extension ThreadRecorder {
         }
         leaveAlternateModeIfPossible()
     }
-    private func end(_ frame: Frame, _ now: UInt64, _ isAlternate: Bool) {
-        if !frame.isLost && !takeBack(frame, now) { writeExit(frame, now, isAlternate) }
+    /// `program`: what reads the result of the call, which has just returned; 0: that is not recorded.
+    private func end(_ frame: Frame, _ now: UInt64, _ isAlternate: Bool, program: UInt16 = 0) {
+        if !frame.isLost && !takeBack(frame, now) { writeExit(frame, now, isAlternate, program) }
     }
 }

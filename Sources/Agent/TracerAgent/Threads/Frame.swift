@@ -3,6 +3,11 @@ import CSupport
 
 typealias Frame = UnsafeMutablePointer<frame_record>
 
+extension function_hook {
+    /// Its function's own first bytes lead here.
+    var isPatched: Bool { kind == UInt8(KIND_PATCHED) || kind == UInt8(KIND_PATCHED_ARGUMENTS) }
+}
+
 extension UnsafeMutablePointer<frame_record> {
     private var eventBits: UInt { UInt(bitPattern: pointee.event) }
     /// A trampoline has taken the record and not yet filled it.

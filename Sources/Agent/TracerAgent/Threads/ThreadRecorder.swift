@@ -225,11 +225,17 @@ struct ThreadRecorder {
     @inline(never) func appendEnter(_ frame: Frame) {
         ensureSlack(4)
         let after = time(frame.pointee.enter_ticks, within: Event.startReach)
+        appendEnter(frame, after: after)
+    }
+    /// `words`: those with the values of its arguments, which are before it.
+    private func appendEnter(_ frame: Frame, after: UInt64, words: Int = 0) {
         appendSite(frame.site)
-        if frame.pointee.function.pointee.argument != 0 { appendObject(frame.pointee.argument) }
+        let mayHaveObject =
+            frame.pointee.function.pointee.argument != 0 || frame.pointee.function.pointee.kind == UInt8(KIND_PATCHED_ARGUMENTS)
+        let hasObject = mayHaveObject && frame.pointee.argument != 0
+        if hasObject { appendObject(frame.pointee.argument) }
         let hasSite = Trampolines.recordsSites && frame.site != 0
-        let hasObject = frame.pointee.function.pointee.argument != 0 && frame.pointee.argument != 0
-        frame.pointee.words = 8 &+ (hasSite ? 8 : 0) &+ (hasObject ? 8 : 0)
+        frame.pointee.words = UInt32(truncatingIfNeeded: 8 &+ (hasSite ? 8 : 0) &+ (hasObject ? 8 : 0) &+ words &* 8)
         frame.pointee.event = append(.enter(frame.function, after: after))
         if frame.pointee.event == nil { frame.setLost() }
     }
@@ -253,6 +259,26 @@ struct ThreadRecorder {
         }
         frame.pointee.enter_ticks = Clock.ticks()
         appendEnter(frame)
+    }
+
+    /// The same of a call whose arguments are recorded, by this program; 0: they are not. Its clock is read when they have been read.
+    func begin(_ frame: Frame, _ program: UInt16, _ spills: Spills) {
+        if program == 0 { return begin(frame) }
+        ArgumentValues.read(program, spills) { values in
+            let count = values.wordCount
+            if !reserveWords(count &+ 6) { return begin(frame) } // counts it as dropped
+            frame.pointee.enter_ticks = Clock.ticks()
+            let after = time(frame.pointee.enter_ticks, within: Event.startReach)
+            append(values, program, isResult: false)
+            appendEnter(frame, after: after, words: count &+ 1)
+            // A filter takes back more words than the trampolines know.
+            if ArgumentPlan.hasResult(program) || Limits.hasTimeFilter { frame.pointee.label |= UInt64(LABEL_RESULT) }
+        }
+    }
+    private func append(_ values: ArgumentValues, _ program: UInt16, isResult: Bool) {
+        let count = values.wordCount
+        for n in 0..<count { append(values.word(n)) }
+        append(.arguments(UInt32(program), words: UInt32(truncatingIfNeeded: count), isResult: isResult))
     }
 
     /// Takes back the enter of a frame that ends now, if the time filter does not keep it: as the trampolines do (TAKE_BACK). False: its end
@@ -312,8 +338,12 @@ struct ThreadRecorder {
     }
 
     /// The exit of a frame. While frames on other stacks are open, order does not say which one: its enter time does.
-    func writeExit(_ frame: Frame, _ now: UInt64, _ wasAlternate: Bool) {
+    /// `program`: what reads the call's result; 0: nothing does.
+    func writeExit(_ frame: Frame, _ now: UInt64, _ wasAlternate: Bool, _ program: UInt16 = 0) {
         let after = time(now, within: Event.timeReach)
+        if program != 0 {
+            ArgumentValues.readResult(program, Spills(frame.pointee.stack_pointer)) { append($0, program, isResult: true) }
+        }
         if wasAlternate || isAlternateOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
         append(.exit(frame.function, after: after))
     }

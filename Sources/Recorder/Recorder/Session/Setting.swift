@@ -33,7 +33,8 @@ package struct Setting {
         [
             Setting(Variables.output), Setting(Variables.maximumDepth, as: number), Setting(Variables.minimumTime),
             Setting(Variables.functions), Setting(Variables.minimumSize, as: number), Setting(Variables.keepsHot, as: word),
-            Setting(Variables.callSites, as: word), Setting(Variables.include), Setting(Variables.exclude), Setting(Variables.maximumSize),
+            Setting(Variables.callSites, as: word), Setting(Variables.arguments), Setting(Variables.include), Setting(Variables.exclude),
+            Setting(Variables.maximumSize),
             Setting(Variables.mode) { Variables.ModeName.word($0).description }, Setting(Variables.children, as: word),
             Setting(Variables.keepsAgent, as: word),
             Setting(Variables.cache, as: word), Setting(Variables.ready), Setting(Variables.start, as: word),

@@ -36,6 +36,17 @@ struct Record: ParsableCommand {
     var keepHot = false
     @Flag(help: .setting(Variables.callSites))
     var callSites = false
+    @Option(
+        help: ArgumentHelp(
+            "Also record arguments and results of these functions: globs of known ones, or prototypes, f(path: string, n: int) -> int; repeatable.",
+            valueName: "functions"))
+    var arguments: [String] = []
+    @Option(help: ArgumentHelp("With --arguments: more prototypes, as in docs/reference/prototypes.md; repeatable.", valueName: "file"))
+    var prototypes: [String] = []
+    @Option(
+        help: ArgumentHelp("With --arguments: do not record parameters of these names, such as 'path,key*'; repeatable.", valueName: "glob")
+    )
+    var hide: [String] = []
     @Option(help: .setting(Variables.include))
     var include: [String] = []
     @Option(help: .setting(Variables.exclude))
@@ -108,6 +119,11 @@ struct Record: ParsableCommand {
         options.set(Variables.minimumSize, minSize)
         if keepHot { options.set(Variables.keepsHot, true) }
         if callSites { options.set(Variables.callSites, true) }
+        if !arguments.isEmpty {
+            options.set(Variables.arguments, try ArgumentPlans(lists: arguments, files: prototypes, hidden: hide, mayKeep: cache).path())
+        } else if let option = !prototypes.isEmpty ? "--prototypes" : !hide.isEmpty ? "--hide" : nil {
+            throw CommandFailure("\(option) needs --arguments", status: 2)
+        }
         options.set(Variables.include, include)
         options.set(Variables.exclude, exclude)
         options.set(Variables.maximumSize, maxSize)

@@ -234,13 +234,30 @@ enum PatchedFunctions {
         }
         /// Returns true if the function is an ordinary one. Others are recorded only through slots, whose stubs handle them specially.
         private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
-            if !mayBeSpecial(function, keys) && !isMarked(function) { return true }
+            if !mayBeSpecial(function, keys) && !isMarked(function) && !mayHaveArguments(function, keys) { return true }
             isDamaged = isDamaged || !source.readNames()
             return !plan.someName(of: function) { HookPolicy.named(Name($0)) != .record }
         }
         private func mayBeSpecial(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
             for k in 0..<Int(function.pointee.name_count) where SpecialFunction.mayBe(keys[k]) { return true }
             return false
+        }
+        private func mayHaveArguments(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
+            for k in 0..<Int(function.pointee.name_count) where ArgumentPlan.mayHave(keys[k]) { return true }
+            return false
+        }
+        /// Returns the name and the program of a function whose arguments are recorded; nil: they are not.
+        @inline(never) func arguments(
+            _ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>, _ image: UnsafePointer<Image>
+        ) -> (name: Name, program: UInt16)? {
+            if !mayHaveArguments(function, keys) { return nil }
+            var found: (Name, UInt16)?
+            _ = plan.someName(of: function) { text in // `isOrdinary` has read them
+                let name = Name(text), program = ArgumentPlan.program(of: name) { FunctionHome.isLibc(image) }
+                if program != 0 { found = (name, program) }
+                return program != 0
+            }
+            return found
         }
         /// The plan says that its calls have an object.
         private func isMarked(_ function: UnsafePointer<plan_function>) -> Bool {
@@ -425,13 +442,16 @@ enum PatchedFunctions {
             | (flags & UInt32(PLAN_FUNCTION_WAITS) != 0 ? UNNAMED_WAITS : 0)
     }
 
-    /// Gives a function whose calls have an object an id at once, since its name is known now, and a record of its own. It keeps the
-    /// special entry, and is recorded however often it is called.
+    /// Gives a function whose calls have an object, or whose arguments are recorded, an id at once, since its name is known now, and a record
+    /// of its own. It keeps the special entry, and is recorded however often it is called.
     @inline(never) private static func nameIfObject(
         _ hook: UnsafeMutablePointer<function_hook>, _ work: Work, _ function: UnsafePointer<plan_function>,
         _ keys: UnsafePointer<UInt32>, _ module: UnsafeMutablePointer<Module>
     ) {
-        guard let (name, flags) = work.object(function, keys, withUnsafePointer(to: &module.pointee.image) { $0 }) else { return }
+        let image = withUnsafePointer(to: &module.pointee.image) { $0 }
+        let arguments = work.arguments(function, keys, image), object = work.object(function, keys, image)
+        guard let name = arguments?.name ?? object?.0 else { return }
+        let flags = object?.1 ?? 0
         let address = work.base &+ UInt64(function.pointee.address)
         guard let id = FunctionTable.locked({ FunctionTable.number(address, module: UInt32(work.index), flags: flags, name: name) }) else {
             return
@@ -440,6 +460,11 @@ enum PatchedFunctions {
         hook.pointee.function = id
         hook.pointee.kind = UInt8(KIND_PATCHED)
         hook.pointee.argument = CallObjects.argument(flags)
+        guard let program = arguments?.program else { return }
+        hook.pointee.kind = UInt8(KIND_PATCHED_ARGUMENTS)
+        hook.pointee.argument = 0 // no call goes past Swift
+        hook.pointee.counter = program
+        FunctionTable.locked { ArgumentPlan.use(program, object: CallObjects.argument(flags)) }
     }
 
     /// Stubs with their relocated instructions after each, and hooks, in pages as near to the module as there is address space.

@@ -28,7 +28,7 @@ enum Ready {
         inspected &+= policy == .output ? 1 : 0
         if isSeen(reason) || policy == .output && inspected > mostInspected {
             let later: HookPolicy = FunctionTable.entry(hook.pointee.function).isEntryOnly ? .entryOnly : .record
-            tracer_store_release_8(&hook.pointee.kind, later.kind)
+            tracer_store_release_8(&hook.pointee.kind, later == .record && hook.pointee.counter != 0 ? UInt8(KIND_ARGUMENTS) : later.kind)
             return
         }
         switch policy {

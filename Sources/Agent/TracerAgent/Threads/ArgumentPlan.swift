@@ -1,0 +1,135 @@
+// The argument plan of this process: functions whose calls are recorded with their arguments and results (arguments_layout.h). It is read
+// once, before other threads exist, and all of it is checked then.
+import CSupport
+import CTraceLayout
+
+enum ArgumentPlan {
+    nonisolated(unsafe) private static var content = UnsafeRawPointer(bitPattern: 8)!
+    nonisolated(unsafe) private static var count = 0
+    nonisolated(unsafe) private static var states: UnsafeMutablePointer<State>?
+    private struct State: BitwiseCopyable {
+        var isNoted: Bool
+        var object: UInt8
+    }
+
+    /// False: the file is not there, others may write to it, or it is damaged.
+    static func begin(_ path: CText) -> Bool {
+        guard let user = CacheHome.user, let (bytes, byteCount) = CacheHome.read(path, of: user, atMost: Int(ARGUMENTS_MOST_BYTES)) else {
+            return false
+        }
+        content = UnsafeRawPointer(bytes)
+        guard let number = checkedCount(byteCount), let pages = Memory.pages(number &* MemoryLayout<State>.stride) else {
+            Memory.release(bytes, byteCount)
+            return false
+        }
+        states = pages.assumingMemoryBound(to: State.self)
+        count = number
+        return true
+    }
+
+    /// Returns the number of functions of a plan in which all is as it must be.
+    private static func checkedCount(_ byteCount: Int) -> Int? {
+        let size = MemoryLayout<arguments_file>.size
+        if byteCount < size { return nil }
+        let header = content.load(as: arguments_file.self), number = Int(header.function_count)
+        if header.magic != UInt64(ARGUMENTS_MAGIC) || header.version != UInt32(ARGUMENTS_VERSION) || Int(header.byte_count) != byteCount
+            || number == 0 || number > Int(ARGUMENTS_MOST_FUNCTIONS)
+            || number &* MemoryLayout<arguments_function>.size > byteCount &- size
+        {
+            return nil
+        }
+        func fits(_ offset: UInt32, _ bytes: Int) -> Bool { Int(offset) <= byteCount && bytes <= byteCount &- Int(offset) }
+        for n in 0..<number {
+            let function = function(n).pointee
+            if !fits(function.name, Int(function.name_bytes)) || !fits(function.text, Int(function.text_bytes))
+                || function.operations & 3 != 0 || !fits(function.operations, Int(function.operation_count) &* 4)
+                || function.operation_count > UInt32(ARGUMENTS_MOST_SOURCES) || n > 0 && function.hash < Self.function(n &- 1).pointee.hash
+            {
+                return nil
+            }
+            for k in 0..<Int(function.operation_count) {
+                let operation = operations(n)[k]
+                if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_RESULT)
+                    || operation.source >= UInt8(ARGUMENTS_MOST_SOURCES) || operation.bytes > 8
+                {
+                    return nil
+                }
+            }
+        }
+        return number
+    }
+
+    private static func function(_ n: Int) -> UnsafePointer<arguments_function> {
+        (content + MemoryLayout<arguments_file>.size).assumingMemoryBound(to: arguments_function.self) + n
+    }
+    private static func operations(_ n: Int) -> UnsafePointer<arguments_operation> {
+        (content + Int(function(n).pointee.operations)).assumingMemoryBound(to: arguments_operation.self)
+    }
+
+    // MARK: - Functions
+
+    /// Returns true if a function whose name has this key (PLAN_NAME_) may be in it.
+    static func mayHave(_ key: UInt32) -> Bool {
+        let n = first(key & PLAN_NAME_HASH)
+        return n < count && function(n).pointee.hash == key & PLAN_NAME_HASH
+    }
+
+    /// Returns the program of a function, from 1 on; 0: its arguments are not recorded. `isLibc`: the C library defines it.
+    static func program(of name: Name, isLibc: () -> Bool) -> UInt16 {
+        if count == 0 { return 0 }
+        let hash = name.gnuHash & PLAN_NAME_HASH
+        var n = first(hash)
+        while n < count && function(n).pointee.hash == hash {
+            if isName(n, name) { return function(n).pointee.home == UInt32(ARGUMENTS_OF_ANY) || isLibc() ? UInt16(n &+ 1) : 0 }
+            n &+= 1
+        }
+        return 0
+    }
+    private static func isName(_ n: Int, _ name: Name) -> Bool {
+        if Int(function(n).pointee.name_bytes) != name.byteCount { return false }
+        let text = content + Int(function(n).pointee.name)
+        for k in 0..<name.byteCount where text.load(fromByteOffset: k, as: UInt8.self) != name.text[k] { return false }
+        return true
+    }
+    /// Index of the first function whose hash is not below.
+    private static func first(_ hash: UInt32) -> Int {
+        var low = 0, high = count
+        while low < high {
+            let middle = (low &+ high) / 2
+            if function(middle).pointee.hash < hash { low = middle &+ 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// A function of this program is there: its prototype is in the file from now on. `object`: number of the argument that is its calls'
+    /// object (CallObjects.swift), where its hook does not say so. Called with the lock of FunctionTable held.
+    static func use(_ program: UInt16, object: UInt8) {
+        guard program != 0, let state = states.map({ $0 + (Int(program) &- 1) }) else { return }
+        if object != 0 { state.pointee.object = object }
+        if state.pointee.isNoted { return }
+        state.pointee.isNoted = true
+        let function = function(Int(program) &- 1).pointee
+        MetadataWriter.prototype(
+            UInt32(program), (content + Int(function.text)).assumingMemoryBound(to: UInt8.self), Int(function.text_bytes))
+    }
+
+    // MARK: - Calls
+
+    /// Returns the program of a hook's function; 0: there is none.
+    static func program(of hook: UnsafeMutablePointer<function_hook>) -> UInt16 {
+        if count == 0 || hook.pointee.kind == UInt8(KIND_PATCHED) || hook.pointee.kind == UInt8(KIND_UNNAMED) { return 0 }
+        return hook.pointee.counter
+    }
+    static func object(of program: UInt16) -> UInt8 { states.map { $0[Int(program) &- 1].object } ?? 0 }
+    static func hasResult(_ program: UInt16) -> Bool { result(program) != nil }
+    static func result(_ program: UInt16) -> arguments_operation? {
+        let n = Int(program) &- 1, last = Int(function(n).pointee.operation_count) &- 1
+        if last < 0 { return nil }
+        let operation = operations(n)[last]
+        return operation.kind == UInt8(ARGUMENTS_RESULT) ? operation : nil
+    }
+    static func operations(of program: UInt16) -> UnsafeBufferPointer<arguments_operation> {
+        let n = Int(program) &- 1
+        return UnsafeBufferPointer(start: operations(n), count: Int(function(n).pointee.operation_count) &- (hasResult(program) ? 1 : 0))
+    }
+}
