@@ -10,6 +10,8 @@
 #define FUNCTION_HEAD 8
 #define FUNCTION_KIND 16
 #define FUNCTION_ARGUMENT 17
+#define FUNCTION_HAS_VALUES \
+    0x80 /* in FUNCTION_ARGUMENT: its arguments are recorded, by the program that FUNCTION_COUNTER is (call_values.c) */
 #define FUNCTION_COUNTER 18
 #define FUNCTION_ID 20
 #define FUNCTION_INSTANT 24
@@ -73,7 +75,8 @@ struct function_hook {
     const void *target;
     uint64_t head;    // head of an enter event; where only first calls count (CalledFunctions.swift): how many more calls are let by
     uint8_t kind;
-    uint8_t argument; // number of the argument that its calls record, from 1; 0 none. In KIND_NUMBER: for calls of futex alone
+    uint8_t argument; // number of the argument that its calls record, from 1; 0 none. In KIND_NUMBER: for calls of futex alone. And
+                      // FUNCTION_HAS_VALUES
     uint16_t counter; // offset of a counted function's word in each thread's counters (THREAD_COUNTS); of a function whose arguments are
                       // recorded, their program
     uint32_t function;

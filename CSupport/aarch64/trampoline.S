@@ -533,7 +533,11 @@ tracer_returned\variant:
     b.ne .Lslow_exit\variant
     add x11, x17, #LABEL_TAIL
     cmp x10, x11
+    .if \filtered
     b.ne .Lslow_exit\variant
+    .else
+    b.ne .Lresult\variant
+    .endif
     // A frame that a tail call opened: it ends, and then the one below, whose function made that call.
     READ_CLOCK x10
     WRITE_END \filtered, \lse, .Ltail_two_words\variant, .Ltail_short\variant
@@ -548,6 +552,20 @@ tracer_returned\variant:
     .endif
 .Ltail_two_words\variant:
     WRITE_EXIT \lse, .Ltail_ended\variant, .Llost_end\variant
+
+    .ifeq \filtered
+.Lresult\variant:
+    // The top returns, and its result is recorded.
+    add x11, x17, #LABEL_RESULT
+    cmp x10, x11
+    b.ne .Lslow_exit\variant
+    READ_CLOCK x11
+    bl values_exit
+    cbz w11, .Lslow_exit\variant
+    THREAD x16, \far
+    GIVE_UP
+    b .Lleave\variant
+    .endif
 
 .Lslow_exit\variant:
     // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or somebody
@@ -782,8 +800,20 @@ tracer_returned\variant:
     WRITE_ENTER \filtered, \lse, .Lunwritten\variant
     b .Lpass\variant
 .Lobject_tail\variant:
+    .ifeq \filtered
+    ldrb w11, [x17, #FUNCTION_ARGUMENT]
+    tbnz w11, #7, .Lvalues_tail\variant
+    .endif
     WRITE_ENTER \filtered, \lse, .Lunwritten\variant, , 1
     b .Lpass\variant
+    .ifeq \filtered
+.Lvalues_tail\variant:
+    READ_CLOCK x11
+    stp x11, x17, [x9, #FRAME_ENTER]
+    bl values_enter
+    cbz w11, .Lunwritten\variant
+    b .Lpass\variant
+    .endif
 
     .ifeq \filtered
 .Lalternate_enter\variant:
@@ -935,8 +965,20 @@ tracer_special\variant:
 .Lobject_taken\variant:
     mov x11, sp
     stp x10, x11, [x9, #FRAME_LABEL]
+    .ifeq \filtered
+    ldrb w11, [x17, #FUNCTION_ARGUMENT]
+    tbnz w11, #7, .Lvalues\variant     // FUNCTION_HAS_VALUES
+    .endif
     WRITE_ENTER \filtered, \lse, .Lunwritten\variant, .Lsited_object\variant, 1
     b .Lcall\variant
+    .ifeq \filtered
+.Lvalues\variant:
+    READ_CLOCK x11
+    stp x11, x17, [x9, #FRAME_ENTER]
+    bl values_enter
+    cbz w11, .Lunwritten\variant
+    b .Lcall\variant
+    .endif
 .Lspecial_kind\variant:
     cmp w9, #KIND_ENTRY_ONLY
     b.ne .Lspecial_call\variant
@@ -1407,6 +1449,39 @@ slow_call:
     ret
     .cfi_endproc
     .size slow_call, . - slow_call
+
+// The record in x9, at the time in x11: its enter, or its exit, with the values of its arguments or its result (call_values.c). The caller's
+// registers are where slow_call has them, and all but x11, x16 and x30 are as they were. w11 = 0: it could not be done.
+.macro VALUES name, function
+    .type \name, %function
+\name:
+    .cfi_startproc
+    sub sp, sp, #SPILL_BYTES
+    .cfi_def_cfa_offset SPILL_BYTES
+    CALLERS_REGISTERS stp
+    str x18, [sp, #SPILL_BYTES - SPILL_X18]
+    stp x9, x10, [sp, #SPILL_BYTES - SPILL_X9]
+    stp x29, x30, [sp]
+    .cfi_rel_offset x29, 0
+    .cfi_rel_offset x30, 8
+    mov x0, x9
+    mov x1, x11
+    bl \function
+    mov w11, w0
+    CALLERS_REGISTERS ldp
+    ldr x18, [sp, #SPILL_BYTES - SPILL_X18]
+    ldp x9, x10, [sp, #SPILL_BYTES - SPILL_X9]
+    ldp x29, x30, [sp]
+    .cfi_restore x29
+    .cfi_restore x30
+    add sp, sp, #SPILL_BYTES
+    .cfi_def_cfa_offset 0
+    ret
+    .cfi_endproc
+    .size \name, . - \name
+.endm
+VALUES values_enter, tracer_write_arguments
+VALUES values_exit, tracer_write_result
 
 // The stub of a patched function that is not recorded any more comes here (CalledFunctions.swift, HotFunctions.swift): x17 = hook.
     .globl tracer_pass

@@ -167,6 +167,18 @@
     .endif
 .endm
 
+// Runs values_enter or values_exit below what is spilled, as SLOW_CALL does: rcx = record, rax = time. ZF: Swift must do it. rax is spent.
+.macro VALUES_CALL function, patched
+    .if \patched
+    call \function
+    .else
+    PUSH %r11
+    call \function
+    leaq 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
+    .endif
+.endm
+
 #define LABEL_STATE(patched, field) tracer_label_state + LABELS_BYTES * (patched) + field(%rip)
 
 // The label of the return address in rax, the address itself in rdx. Elsewhere when it has none yet. The table is reached by
@@ -519,7 +531,11 @@ tracer_returned\variant:
     jne .Lslow_exit\variant
     leaq LABEL_TAIL(%r11), %rdx
     cmpq %rdx, FRAME_LABEL(%rcx)
+    .if \filtered
     jne .Lslow_exit\variant
+    .else
+    jne .Lresult\variant
+    .endif
     // A frame that a tail call opened: it ends, and then the one below, whose function made that call.
     READ_CLOCK
     WRITE_END \filtered, .Ltail_two_words\variant, .Ltail_short\variant
@@ -534,6 +550,19 @@ tracer_returned\variant:
     .endif
 .Ltail_two_words\variant:
     WRITE_EXIT .Ltail_ended\variant, .Llost_end\variant
+
+    .ifeq \filtered
+.Lresult\variant:
+    // The top returns, and its result is recorded.
+    leaq LABEL_RESULT(%r11), %rdx
+    cmpq %rdx, FRAME_LABEL(%rcx)
+    jne .Lslow_exit\variant
+    READ_CLOCK
+    VALUES_CALL values_exit, \patched
+    jz .Lslow_exit\variant
+    GIVE_UP
+    jmp .Lleave\variant
+    .endif
 
 .Lslow_exit\variant:
     // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or somebody
@@ -752,6 +781,10 @@ tracer_returned\variant:
     WRITE_ENTER \filtered, .Lunwritten_tail\variant
     jmp .Lpass\variant
 .Lobject_tail\variant:
+    .ifeq \filtered
+    cmpb $0, FUNCTION_ARGUMENT(%r11)
+    js .Lvalues_tail\variant
+    .endif
     WRITE_ENTER \filtered, .Lunwritten_tail\variant, , 1
     jmp .Lpass\variant
 
@@ -895,8 +928,28 @@ tracer_special\variant:
     TLS movq %rcx, IN_TLS(THREAD_TOP)
 .Lobject_taken\variant:
     FILL_RECORD \patched
+    .ifeq \filtered
+    cmpb $0, FUNCTION_ARGUMENT(%r11)    // FUNCTION_HAS_VALUES is its sign
+    js .Lvalues\variant
+    .endif
     WRITE_ENTER \filtered, .Lunwritten\variant, .Lsited_object\variant, 1
     jmp .Lcall\variant
+    .ifeq \filtered
+.Lvalues\variant:
+    READ_CLOCK
+    movq %rax, FRAME_ENTER(%rcx)
+    VALUES_CALL values_enter, \patched
+    jz .Lunwritten\variant
+    jmp .Lcall\variant
+    CFI_SPILLED \patched
+    CFI_RETURN_ON_STACK
+.Lvalues_tail\variant:
+    READ_CLOCK
+    movq %rax, FRAME_ENTER(%rcx)
+    VALUES_CALL values_enter, \patched
+    jz .Lunwritten_tail\variant
+    jmp .Lpass\variant
+    .endif
     CFI_SPILLED \patched
     CFI_RETURN_ON_STACK
     .if \patched
@@ -1295,6 +1348,39 @@ slow_call:
     retq
     .cfi_endproc
     .size slow_call, . - slow_call
+
+// The record in rcx, at the time in rax: its enter, or its exit, with the values of its arguments or its result (call_values.c). The caller's
+// registers are where slow_call has them, and all but rax are as they were. ZF is set if it could not be done.
+.macro VALUES name, function
+    .type \name, @function
+\name:
+    .cfi_startproc
+    PUSH %rsi
+    PUSH %rdi
+    PUSH %r8
+    PUSH %r9
+    PUSH %r10
+    PUSH %r11
+    PUSH %rcx
+    PUSH %rdx
+    movq %rcx, %rdi
+    movq %rax, %rsi
+    call \function
+    POP %rdx
+    POP %rcx
+    POP %r11
+    POP %r10
+    POP %r9
+    POP %r8
+    POP %rdi
+    POP %rsi
+    testl %eax, %eax
+    retq
+    .cfi_endproc
+    .size \name, . - \name
+.endm
+VALUES values_enter, tracer_write_arguments
+VALUES values_exit, tracer_write_result
 
 // The stub of a patched function that is not recorded any more comes here (CalledFunctions.swift, HotFunctions.swift): its r11 is on the stack. Flags are
 // kept, and the word that the jump reads is one that handlers' frames leave alone.

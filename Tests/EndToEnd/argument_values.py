@@ -293,6 +293,38 @@ def pointers_that_lead_nowhere_hurt_nobody(test):
         expect(found == wanted, f"SIGSEGV {disposition}: {[pair for pair in zip(wanted, found) if pair[0] != pair[1]][:3]}, {len(found)} calls")
 
 
+SUBJECTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "subjects")
+
+
+def stepped(*words, **variables):
+    def a_signal_at_every_instruction_changes_nothing(test):
+        """subjects/single_step.c, with the arguments and results of the calls that are stepped through and of those that the handler makes."""
+        if build.ARCHITECTURE != "x86_64":
+            raise Skipped("the subject knows the registers of x86_64")
+        source = os.path.join(SUBJECTS, "single_step.c")
+        test.compile("libstepped.so", "-O2", "-shared", "-fPIC", "-DLIB_stepped", f"-I{SUBJECTS}", source)
+        program = test.compile("stepped", "-O2", f"-I{SUBJECTS}", source, "-L.", "-lstepped", "-pthread", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN")
+        path = test.plan("step_inner(value: long) -> long, step_outer(value: long) -> long errno, step_handler()")
+        run = test.execute([program, *words], TRACER_ARGUMENTS=path, **variables)
+        # The debugger has a trace, too, of no calls of ours.
+        traces = [trace for trace in test.checked_traces() if trace.count("step_inner")]
+        expect(len(traces) == 1, f"{len(traces)} traces have the calls")
+        trace, = traces
+        for name, (low, high) in run.counts.items():
+            expect(low <= trace.count(name) <= high, f"{trace.count(name)} calls of {name}, the program counted {low} to {high}")
+        added = {"step_inner": lambda value: value + 1, "step_outer": lambda value: 2 * value + 2}
+        calls = 0
+        for node in trace.nodes():
+            if node.name not in added or node.mark:
+                continue
+            calls += 1
+            expect(node.arguments is not None and node.result is not None, f"{node.name} lacks its arguments or its result: {node.arguments}, {node.result}")
+            value, result = (struct.unpack_from("<q", data[1])[0] for data in (node.arguments, node.result))
+            expect(value in (1, 2, 3, 41, 42, 43) and result == added[node.name](value), f"{node.name}({value}) = {result}")
+        expect(calls > 300, f"only {calls} calls")
+    return a_signal_at_every_instruction_changes_nothing
+
+
 def unmapped(calls):
     def pages_that_another_thread_unmaps_are_read_whole_or_not_at_all(test):
         program = faulty(test)
@@ -523,9 +555,14 @@ def tests():
     cases["gcc-O2.sites"] = values("gcc", "-O2", TRACER_CALLSITES="1")
     cases["gcc-O2.monotonic"] = values("gcc", "-O2", TRACER_CLOCK="monotonic")
     cases["gcc-O2.filtered"] = values("gcc", "-O2", TRACER_MINMS="0.000001")
-    found = [Arguments(f"argument_values.values.{name}", check) for name, check in cases.items() if build.ARCHITECTURE != "aarch64" or name.startswith("gcc")]
+    if build.ARCHITECTURE == "aarch64":
+        cases = {name: check for name, check in cases.items() if name.startswith("gcc") and "noplt" not in name}
+    found = [Arguments(f"argument_values.values.{name}", check) for name, check in cases.items()]
     if build.ARCHITECTURE == "aarch64":
         return found + [Arguments("argument_values.pointers", pointers_that_lead_nowhere_hurt_nobody)]
+    found += [Arguments(f"argument_values.stepped.{name}", check) for name, check in {
+        "signal": stepped("signal"), "first_call": stepped("first_call"), "unwind": stepped("unwind"), "signal_on_other_stack": stepped("signal", "other"),
+        "signal_while_other_is_open": stepped("signal", "beside"), "monotonic": stepped("signal", TRACER_CLOCK="monotonic")}.items()]
     found.append(Arguments("argument_values.unmapped", unmapped(200_000)))
     for name, check in {"cat": same_as_strace("cat", "FILE", "/nonexistent", "FILE", least=10), "wc": same_as_strace("wc", "FILE", least=3),
                         "python": same_as_strace("/usr/bin/python3", "-I", "-S", "-c", "import os\nopen('FILE').read()\ntry: open('/nonexistent/file')\nexcept OSError: pass\n"

@@ -134,7 +134,7 @@ extension Agent {
         guard let found = ModuleTable.anyDefinition(of: query) else { return }
         let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
         guard FunctionHome.isLibc(image), let symbol = image.pointee.symbol(found.symbol)?.pointee else { return }
-        ArgumentValues.errnoDistance = tracer_call_resolver(image.pointee.bias &+ symbol.value) &- tracer_thread_pointer()
+        tracer_set_errno_distance(tracer_call_resolver(image.pointee.bias &+ symbol.value) &- tracer_thread_pointer())
     }
 
     /// True when the setting `children` skips this process: `tracer record` is not its parent, or, without it, the

@@ -56,7 +56,7 @@ public func tracer_slow_enter(
     if let unwritten {
         unwritten.pointee.argument = spills.object(hook)
         unwritten.setUnwritten() // not by an interrupted trampoline: it is filled here
-        recorder.begin(unwritten)
+        recorder.begin(unwritten, ArgumentPlan.program(of: hook), spills)
         return unwritten
     }
     let changesAction = Inspection.changesAction(hook, spills)

@@ -108,7 +108,9 @@ public enum Variables {
         Variable(
             "TRACER_ARGUMENTS", AbsolutePath.self, nil, form: "the absolute path of a file that tracer record --arguments has made",
             option: "--arguments", "functions",
-            help: "Also record arguments and results: names of known functions, or prototypes, separated by commas; repeatable.")
+            help:
+                "Also record arguments and results of these: globs of known functions, or prototypes, f(path: string, n: int) -> int; repeatable."
+        )
     }
     /// Only these functions are recorded …
     @inlinable public static var include: Variable<Globs> {

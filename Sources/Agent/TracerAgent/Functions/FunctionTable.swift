@@ -52,7 +52,14 @@ enum FunctionTable {
         hook.pointee.instant = Event.head(.complete, id)
         hook.pointee.head = Event.head(.enter, id)
         hook.pointee.argument = CallObjects.argument(hooking.object)
-        hook.pointee.kind = program != 0 && hooking.kind == UInt8(KIND_CALL) ? UInt8(KIND_ARGUMENTS) : hooking.kind
+        hook.pointee.kind = hooking.kind
+        if program != 0 && hooking.kind == UInt8(KIND_CALL) {
+            if ArgumentPlan.isPlain(program) {
+                hook.pointee.argument |= UInt8(FUNCTION_HAS_VALUES)
+            } else {
+                hook.pointee.kind = UInt8(KIND_ARGUMENTS)
+            }
+        }
         hook.pointee.counter = program
         MetadataWriter.function(id, module: UInt32(module), address: target, flags: hooking.recordFlags, name: name)
         ArgumentPlan.use(program, object: 0)

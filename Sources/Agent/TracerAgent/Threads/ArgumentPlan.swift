@@ -24,7 +24,33 @@ enum ArgumentPlan {
         }
         states = pages.assumingMemoryBound(to: State.self)
         count = number
+        makePrograms()
         return true
+    }
+
+    /// Functions that the trampolines record by themselves: no strings, and words that fit into the slack of a chunk.
+    nonisolated(unsafe) private static var programs: UnsafeMutablePointer<value_program>?
+    private static let mostWords = 16
+
+    private static func makePrograms() {
+        guard let pages = Memory.pages(count &* MemoryLayout<value_program>.stride) else { return }
+        let programs = pages.assumingMemoryBound(to: value_program.self)
+        for n in 0..<count {
+            let all = operations(of: UInt16(n &+ 1)), result = result(UInt16(n &+ 1))
+            var bytes = 0
+            for operation in all { bytes &+= operation.kind == UInt8(ARGUMENTS_STRING) ? 1024 : Int(operation.bytes) }
+            let words = (bytes &+ Int(ARGUMENTS_DATA_BYTES) &- 1) / Int(ARGUMENTS_DATA_BYTES)
+            programs[n] = value_program(
+                operations: all.baseAddress, count: UInt8(all.count), words: words > mostWords ? .max : UInt8(words),
+                result_bytes: result?.bytes ?? 0, failure: result?.failure ?? 0)
+        }
+        self.programs = programs
+        tracer_set_value_programs(programs)
+    }
+    /// The trampolines can record calls of a function with this program by themselves.
+    static func isPlain(_ program: UInt16) -> Bool {
+        guard program != 0, !Trampolines.recordsSites, !Limits.hasTimeFilter, let programs else { return false }
+        return programs[Int(program) &- 1].words <= UInt8(mostWords)
     }
 
     /// Returns the number of functions of a plan in which all is as it must be.
@@ -117,6 +143,7 @@ enum ArgumentPlan {
 
     /// Returns the program of a hook's function; 0: there is none.
     static func program(of hook: UnsafeMutablePointer<function_hook>) -> UInt16 {
+        if hook.pointee.argument & UInt8(FUNCTION_HAS_VALUES) != 0 { return hook.pointee.counter }
         if count == 0 || hook.pointee.kind == UInt8(KIND_PATCHED) || hook.pointee.kind == UInt8(KIND_UNNAMED) { return 0 }
         return hook.pointee.counter
     }

@@ -9,8 +9,6 @@ struct ArgumentValues {
     /// Most that one value takes: a string, or the address of one.
     private static let most = 2 + Int(ARGUMENTS_STRING_BYTES) + 1
 
-    /// Distance from the thread pointer to the thread's errno; nil: libc's is not known.
-    nonisolated(unsafe) static var errnoDistance: UInt64?
     /// False where a filter of system calls was inherited, which might end the process for the call that copies.
     nonisolated(unsafe) static var mayCopy = true
 
@@ -62,8 +60,8 @@ struct ArgumentValues {
         }
     }
     private static var errno: UInt32 {
-        guard let distance = errnoDistance else { return 0 }
-        return UnsafePointer<UInt32>(bitPattern: UInt(tracer_thread_pointer() &+ distance))?.pointee ?? 0
+        let distance = tracer_get_errno_distance()
+        return distance == 0 ? 0 : UnsafePointer<UInt32>(bitPattern: UInt(tracer_thread_pointer() &+ distance))?.pointee ?? 0
     }
 
     private mutating func append(_ value: UInt64, _ bytes: Int) {

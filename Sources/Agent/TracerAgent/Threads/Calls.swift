@@ -10,7 +10,7 @@ extension Spills {
     /// The word with the object of the function's call, 0 if it has none. As the trampolines determine it (OBJECT_OF, IF_OBJECT).
     @inline(never) func object(_ function: UnsafeMutablePointer<function_hook>) -> UInt64 {
         let isPatched = function.pointee.kind == UInt8(KIND_PATCHED_ARGUMENTS)
-        let number = isPatched ? ArgumentPlan.object(of: function.pointee.counter) : function.pointee.argument
+        let number = isPatched ? ArgumentPlan.object(of: function.pointee.counter) : function.pointee.argument & ~UInt8(FUNCTION_HAS_VALUES)
         if number == 0 { return 0 }
         if function.pointee.kind == UInt8(KIND_NUMBER) && UInt32(truncatingIfNeeded: firstArgument) != UInt32(SystemCall.futex) {
             return 0

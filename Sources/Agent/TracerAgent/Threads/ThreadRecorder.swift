@@ -231,7 +231,8 @@ struct ThreadRecorder {
     private func appendEnter(_ frame: Frame, after: UInt64, words: Int = 0) {
         appendSite(frame.site)
         let mayHaveObject =
-            frame.pointee.function.pointee.argument != 0 || frame.pointee.function.pointee.kind == UInt8(KIND_PATCHED_ARGUMENTS)
+            frame.pointee.function.pointee.argument & ~UInt8(FUNCTION_HAS_VALUES) != 0
+            || frame.pointee.function.pointee.kind == UInt8(KIND_PATCHED_ARGUMENTS)
         let hasObject = mayHaveObject && frame.pointee.argument != 0
         if hasObject { appendObject(frame.pointee.argument) }
         let hasSite = Trampolines.recordsSites && frame.site != 0

@@ -12,7 +12,7 @@
 #define ARGUMENTS_MOST_FUNCTIONS 65535 /* a function's number, from 1 on, is its program in the trace (ARGUMENTS) */
 #define ARGUMENTS_MOST_SOURCES 32
 #define ARGUMENTS_STRING_BYTES 512 /* a longer string is cut */
-#define ARGUMENTS_DATA_BYTES 7 /* of a DATA word */
+#define ARGUMENTS_DATA_BYTES 7 /* bytes of values in a DATA word */
 #define ARGUMENTS_MOST_WORDS 255 /* DATA words of one call's arguments */
 
 struct arguments_file {
@@ -23,7 +23,7 @@ struct arguments_file {
     uint32_t unused;
 };
 struct arguments_function {
-    uint32_t hash; // of its name, as DT_GNU_HASH has it, with the bits of PLAN_NAME_HASH alone
+    uint32_t hash; // hash of its name, as DT_GNU_HASH has it, with the bits of PLAN_NAME_HASH alone
     uint32_t name, name_bytes;
     uint32_t text, text_bytes; // what a PROTOTYPE record says
     uint32_t operations, operation_count;
@@ -38,7 +38,7 @@ struct arguments_operation {
     uint8_t kind; // ARGUMENTS_
     uint8_t source; // number among the integer and pointer arguments, from 0 on
     uint8_t bytes; // 1, 2, 4 or 8: how many of the value count
-    uint8_t failure; // of a result, ARGUMENTS_FAILS_: when errno is read, too
+    uint8_t failure; // ARGUMENTS_FAILS_: the result with which errno is read, too
 };
 enum {
     ARGUMENTS_VALUE = 1,  // the bytes themselves

@@ -8,7 +8,7 @@ package struct ArgumentChoice: Sendable {
         package var name: String
         package var prototype: Prototype
     }
-    /// By name, each once.
+    /// The chosen functions by their names, each once.
     package private(set) var functions: [Chosen] = []
     package private(set) var enumerations: [Enumeration] = []
 

@@ -58,7 +58,7 @@ package enum ArgumentValue: Equatable, Sendable {
     case unsigned(UInt64)
     case octal(UInt64)
     case address(UInt64)
-    /// By its name, or a sum of names.
+    /// A named value, or a sum of named flags.
     case name(String)
     case string([UInt8], Ending)
     /// A pointer to a string that could not be read.

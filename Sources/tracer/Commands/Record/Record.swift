@@ -36,10 +36,7 @@ struct Record: ParsableCommand {
     var keepHot = false
     @Flag(help: .setting(Variables.callSites))
     var callSites = false
-    @Option(
-        help: ArgumentHelp(
-            "Also record arguments and results of these functions: globs of known ones, or prototypes, f(path: string, n: int) -> int; repeatable.",
-            valueName: "functions"))
+    @Option(help: .setting(Variables.arguments))
     var arguments: [String] = []
     @Option(help: ArgumentHelp("With --arguments: more prototypes, as in docs/reference/prototypes.md; repeatable.", valueName: "file"))
     var prototypes: [String] = []

@@ -461,9 +461,13 @@ enum PatchedFunctions {
         hook.pointee.kind = UInt8(KIND_PATCHED)
         hook.pointee.argument = CallObjects.argument(flags)
         guard let program = arguments?.program else { return }
-        hook.pointee.kind = UInt8(KIND_PATCHED_ARGUMENTS)
-        hook.pointee.argument = 0 // no call goes past Swift
         hook.pointee.counter = program
+        if ArgumentPlan.isPlain(program) {
+            hook.pointee.argument |= UInt8(FUNCTION_HAS_VALUES)
+        } else {
+            hook.pointee.kind = UInt8(KIND_PATCHED_ARGUMENTS)
+            hook.pointee.argument = 0 // no call goes past Swift
+        }
         FunctionTable.locked { ArgumentPlan.use(program, object: CallObjects.argument(flags)) }
     }
 

@@ -28,7 +28,9 @@ enum Ready {
         inspected &+= policy == .output ? 1 : 0
         if isSeen(reason) || policy == .output && inspected > mostInspected {
             let later: HookPolicy = FunctionTable.entry(hook.pointee.function).isEntryOnly ? .entryOnly : .record
-            tracer_store_release_8(&hook.pointee.kind, later == .record && hook.pointee.counter != 0 ? UInt8(KIND_ARGUMENTS) : later.kind)
+            let program = later == .record ? hook.pointee.counter : 0, isPlain = ArgumentPlan.isPlain(program)
+            if isPlain { hook.pointee.argument |= UInt8(FUNCTION_HAS_VALUES) } // before the kind: no call goes without
+            tracer_store_release_8(&hook.pointee.kind, program == 0 || isPlain ? later.kind : UInt8(KIND_ARGUMENTS))
             return
         }
         switch policy {

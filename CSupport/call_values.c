@@ -1,0 +1,127 @@
+// Arguments and results that are integers and pointers, written by the trampolines without the slow path: as ArgumentValues.swift and
+// ThreadRecorder.swift do it, which also do what these refuse. They run on the program's stack with its signals: a handler may run traced
+// code between any two instructions, so words are reserved by one addition, after the clock was read and before the base is looked at.
+// No vector register is used: the trampolines do not save them.
+#include "layout.h"
+#include "value_programs.h"
+#if defined(__x86_64__) || !defined(__clang__)
+#define SCALAR __attribute__((target("general-regs-only")))
+#else
+#define SCALAR // LLVM has no such attribute on aarch64, and nothing here is a loop over memory
+#endif
+
+const struct value_program *tracer_value_programs;
+uint64_t tracer_errno_distance;
+
+/// Word at a distance from the stack pointer that a frame is known by, where the trampoline has spilled the caller's registers.
+SCALAR static inline uint64_t spilled(const struct frame_record *frame, long offset) {
+    return *(const uint64_t *)(frame->stack_pointer + (uint64_t)offset);
+}
+/// As Spills.argument.
+SCALAR static inline uint64_t argument(const struct frame_record *frame, unsigned number) {
+    switch (number) {
+    case 0: return spilled(frame, -SPILL_FIRST);
+    case 1: return spilled(frame, -SPILL_SECOND);
+    case 2: return spilled(frame, -SPILL_THIRD);
+    case 3: return spilled(frame, -SPILL_FOURTH);
+    default: break;
+    }
+    if (number >= ARGUMENT_REGISTERS) return spilled(frame, RETURN_SLOT + 8 + 8 * (long)(number - ARGUMENT_REGISTERS));
+#if defined(__x86_64__)
+    return spilled(frame, -SPILL_FIFTH - 8 * ((long)number - 4));
+#else
+    return spilled(frame, -(number < 6 ? SPILL_X4 : SPILL_X6) + 8 * (long)(number & 1));
+#endif
+}
+
+/// Reserves words by one step, which a signal handler of this thread cannot divide. 0: the chunk is full, or was left at a fork.
+SCALAR static inline uint64_t *reserve(struct write_position *position, uint64_t bytes) {
+    uint64_t *word;
+#if defined(__x86_64__)
+    __asm__ volatile("xaddq %0, %1" : "=r"(word), "+m"(position->cursor) : "0"(bytes) : "memory", "cc");
+#else
+    uint64_t next;
+    uint32_t failed;
+    __asm__ volatile("1: ldxr %0, %3\n add %1, %0, %4\n stxr %w2, %1, %3\n cbnz %w2, 1b"
+                     : "=&r"(word), "=&r"(next), "=&r"(failed), "+Q"(position->cursor)
+                     : "r"(bytes)
+                     : "memory");
+#endif
+    // The slack after the limit has space for the other words, if the first one is before it.
+    return word < position->limit ? word : 0;
+}
+
+/// DATA words: bytes one after the other, seven a word.
+struct writer {
+    uint64_t *word, bits;
+    unsigned count; // bits in use, below 56
+};
+SCALAR static inline void put(struct writer *writer, uint64_t value, unsigned bytes) {
+    if (bytes < 8) value &= (1ull << bytes * 8) - 1;
+    writer->bits |= value << writer->count;
+    unsigned count = writer->count + bytes * 8;
+    if (count >= 56) {
+        *writer->word++ = writer->bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT;
+        writer->bits = value >> (56 - writer->count);
+        count -= 56;
+        if (count == 0) writer->bits = 0;
+    }
+    writer->count = count;
+}
+SCALAR static inline uint64_t *finish(struct writer *writer, uint64_t program, uint64_t words, uint64_t result) {
+    if (writer->count) *writer->word++ = writer->bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT;
+    uint64_t payload = program | words << CONTROL_ARGUMENTS_COUNT_SHIFT | result << CONTROL_ARGUMENTS_RESULT_SHIFT;
+    *writer->word++ = payload << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENTS << CONTROL_KIND_SHIFT;
+    return writer->word;
+}
+
+SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
+    struct write_position *position = tracer_thread.position;
+    const struct function_hook *function = frame->function;
+    const struct value_program *program = &tracer_value_programs[function->counter - 1];
+    uint64_t object = function->argument & ~FUNCTION_HAS_VALUES;
+    uint64_t *word = reserve(position, 8 * (program->words + 2ull + (object != 0)));
+    uint64_t after = now - position->base; // read once: a handler may set another, for words after its own
+    if (!word || after >= 1ull << EVENT_START_BITS) return 0;
+    struct writer writer = {word, 0, 0};
+    for (unsigned n = 0; n < program->count; n++)
+        put(&writer, argument(frame, program->operations[n].source), program->operations[n].bytes);
+    word = finish(&writer, function->counter, program->words, 0);
+    if (object) *word++ = argument(frame, object == 2) << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENT << CONTROL_KIND_SHIFT;
+    *word++ = after << EVENT_TIME_SHIFT | function->head;
+    if (program->result_bytes) frame->label |= LABEL_RESULT;
+    frame->event = word;
+    return 1;
+}
+
+SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
+    struct write_position *position = tracer_thread.position;
+    const struct function_hook *function = frame->function;
+    const struct value_program *program = &tracer_value_programs[function->counter - 1];
+    uint64_t *event = frame->event;
+    if ((uint64_t)event < FRAME_ELSEWHERE || !(function->argument & FUNCTION_HAS_VALUES)) return 0;
+#if defined(__x86_64__)
+    uint64_t result = spilled(frame, RETURN_SLOT - 8); // rax
+#else
+    uint64_t result = spilled(frame, -SPILL_X0);
+#endif
+    unsigned unused = 64 - 8 * program->result_bytes;
+    uint64_t value = result << unused;
+    int has_failed =
+        program->failure == ARGUMENTS_FAILS_MINUS_ONE ? value == ~0ull << unused : program->failure == ARGUMENTS_FAILS_ZERO && value == 0;
+    unsigned bytes = program->result_bytes + (has_failed ? 4 : 0), words = bytes > ARGUMENTS_DATA_BYTES ? 2 : 1;
+    uint32_t error = has_failed && tracer_errno_distance ? *(const uint32_t *)(tracer_thread_pointer() + tracer_errno_distance) : 0;
+    frame->event = (uint64_t *)((uint64_t)event | FRAME_CLOSING);
+    uint64_t *word = reserve(position, 8 * (words + 2ull));
+    uint64_t after = now - position->base;
+    if (!word || after >> EVENT_TIME_BITS) {
+        frame->event = event; // its end is Swift's to write
+        return 0;
+    }
+    struct writer writer = {word, 0, 0};
+    put(&writer, result, program->result_bytes);
+    if (has_failed) put(&writer, error, 4);
+    word = finish(&writer, function->counter, words, 1);
+    *word = after << EVENT_TIME_SHIFT | (function->head ^ EVENT_ENTER ^ EVENT_EXIT);
+    return 1;
+}

@@ -1,0 +1,27 @@
+// Argument plans as the trampolines' C code has them (call_values.c): programs without strings.
+#ifndef TRACER_VALUE_PROGRAMS_H
+#define TRACER_VALUE_PROGRAMS_H
+
+#include "arguments_layout.h"
+#include "layout.h"
+
+/// A program, by its number less 1.
+struct value_program {
+    const struct arguments_operation *operations;
+    uint8_t count; // number of operations, without that of the result
+    uint8_t words; // DATA words of their values
+    uint8_t result_bytes; // 0: the result is not recorded
+    uint8_t failure; // ARGUMENTS_FAILS_
+};
+extern const struct value_program *tracer_value_programs __attribute__((visibility("hidden")));
+/// Distance from the thread pointer to the thread's errno; 0: libc's is not known.
+extern uint64_t tracer_errno_distance __attribute__((visibility("hidden")));
+static inline void tracer_set_value_programs(const struct value_program *programs) { tracer_value_programs = programs; }
+static inline void tracer_set_errno_distance(uint64_t distance) { tracer_errno_distance = distance; }
+static inline uint64_t tracer_get_errno_distance(void) { return tracer_errno_distance; }
+
+/// Write the enter, or the exit, of a frame whose function has FUNCTION_HAS_VALUES, at this time of the recording clock. Called by the
+/// trampolines, also in signal handlers. 0: Swift must do it; nothing is changed then but reserved words that stay empty.
+int tracer_write_arguments(struct frame_record *frame, uint64_t now) __attribute__((visibility("hidden")));
+int tracer_write_result(struct frame_record *frame, uint64_t now) __attribute__((visibility("hidden")));
+#endif
