@@ -3,7 +3,7 @@ import CSupport
 import CTraceLayout
 
 enum ChunkSize {
-    private static let most = 256 << 10
+    private static let most = Int(TRACE_SPARE_BYTES)
     /// What a thread that records much keeps. In a ring all copies of its chunks have this size.
     static var largest: Int { Limits.isRing ? Ring.chunkBytes : most }
     static var first: Int { max(16384, Memory.pageBytes) } // a mapping begins on a page of the file

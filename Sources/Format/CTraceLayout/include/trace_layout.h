@@ -140,6 +140,7 @@ struct trace_file_header {
 // at TRACE_SPARES_OFFSET of the first page, which the process and `tracer record` have mapped.
 #define TRACE_SPARES_OFFSET 1024
 #define TRACE_SPARES 128
+#define TRACE_SPARE_BYTES 262144 /* each has so many; in a ring it has as many as the ring's other chunks (ChunkSize.swift) */
 enum {
     TRACE_SPARE_NONE = 0,
     TRACE_SPARE_FREE = 1, // empty; the process may take it

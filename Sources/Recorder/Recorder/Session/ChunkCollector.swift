@@ -16,8 +16,7 @@ package struct ChunkCollector {
     private var interval = PreparationPlan.busyNanoseconds
 
     private static let mostBytes = 1 << 20
-    /// As the agent's (ChunkSize.swift).
-    private static let spareBytes: UInt64 = 256 << 10
+    private static let spareBytes = UInt64(TRACE_SPARE_BYTES)
     /// As many are to be free, and no more than a quarter of the file, in which they may remain as holes. Whoever fills chunks may go on for
     /// long before we run again, on a busy machine or while the disk is slow.
     private static let mostFree: UInt64 = 32
