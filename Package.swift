@@ -39,6 +39,8 @@ let agentLinker: [LinkerSetting] = [
         "-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
         "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
         "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so",
+        // Slots and return addresses of the program lead into it: dlclose must not unmap it.
+        "-Xlinker", "-z", "-Xlinker", "nodelete",
         // Far from the writable segment: bfd begins a new one only where a page would be skipped.
         "-Xlinker", "--section-start=.reserved=0x100000",
         // The build id also shows the agent whether a cached scan is of the same agent (ScanCache.swift).
@@ -137,6 +139,7 @@ let package = Package(
                 .unsafeFlags([
                     "-enable-experimental-feature", "Embedded", "-use-ld=bfd", "-nostartfiles", "-Xclang-linker", "-nostdlib",
                     "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "-soname=libtracer-labels.so",
+                    "-Xlinker", "-z", "-Xlinker", "nodelete",
                     // As for the agent's.
                     "-Xlinker", "--section-start=.reserved=0x100000",
                 ])

@@ -19,4 +19,7 @@ struct loader_debug { // struct r_debug; `next` is there when version > 1 (glibc
 };
 extern struct loader_debug _r_debug __attribute__((weak));
 static inline struct loader_debug *tracer_loader_debug(void) { return &_r_debug; }
+/// The dynamic section of this library, by which its entry in the loader's list is known.
+extern const char tracer_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+static inline const void *tracer_own_dynamic(void) { return tracer_dynamic; }
 #endif

@@ -21,6 +21,7 @@ BASE, RESUME, UNWOUND, SITE, ARGUMENT, SAMPLED, DATA, ARGUMENTS = range(1, 9)
 FUNCTION_SHIFT = 2
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
+NO_START = 128  # flag of a file: the program already ran when the agent began
 CALL_SITES = 32  # flag of the file
 ENTRY_ONLY, SPAN, NAMED_MARK = 1, 2, 4
 SAMPLE_WHOLE, SAMPLE_KERNEL = 1, 2  # flags of a sample

@@ -16,10 +16,12 @@ extension Agent {
 
     mutating func begin(
         _ arguments: UnsafeMutablePointer<CText?>, _ argumentCount: Int,
-        _ environment: UnsafeMutablePointer<CText?>
+        _ environment: UnsafeMutablePointer<CText?>?
     ) {
-        Process.begin(arguments, environment)
+        Process.begin(arguments)
         if Process.isSecure { return } // a setuid program: the loader should not have let us in
+        let loading = OwnLoading.find()
+        Process.wasRunning = loading != .withProgram
         let isWithoutCounter = Confinement.counterIsForbidden
         let cycles = isWithoutCounter ? 0 : tracer_cycles(), usage = trace_usage.process()
         guard let buffer = Memory.pages(Agent.storeBytes) else { return }
@@ -29,6 +31,9 @@ extension Agent {
         Message.begin()
         let complaints = settings.read(environment, into: &store)
         initializeLayers()
+        if loading == .elsewhere {
+            return Message.warn { $0.append("loaded into a namespace of its own (dlmopen): the program runs unrecorded") }
+        }
         if !settings.children && isChild { return }
         if isWithoutCounter { settings.clock = .monotonic }
         chooseClock()
@@ -38,8 +43,8 @@ extension Agent {
         isRecorded = true
         complaints.report()
         describe(arguments, argumentCount)
-        if settings.keepsAgent && settings.children { Executions.begin(environment) }
-        Phases.begin(before, usage)
+        if let environment, settings.keepsAgent && settings.children && !Process.wasRunning { Executions.begin(environment) }
+        if !Process.wasRunning { Phases.begin(before, usage) }
         SpecialFunction.begin()
         beginArguments()
         guard ForkWatch.begin(), Trampolines.isReachable() else { return }
@@ -163,10 +168,14 @@ extension Agent {
         MetadataWriter.text(UInt16(TRACE_TEXT_DIRECTORY), Process.directory, length(Process.directory))
         guard let buffer = Memory.pages(65536) else { return }
         var text = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: 65536)
-        for n in 0..<count {
-            guard let argument = arguments[n] else { break }
-            text.append(contentsOf: argument)
-            text.append(0)
+        if Process.wasRunning && !Process.isStartedByLoader {
+            ProcessTitle.readCommandLine(into: &text) // the program may have changed the array
+        } else {
+            for n in 0..<count {
+                guard let argument = arguments[n] else { break }
+                text.append(contentsOf: argument)
+                text.append(0)
+            }
         }
         MetadataWriter.text(UInt16(TRACE_TEXT_ARGUMENTS), CText(text.start), text.count)
         ProcessTitle.note(CText(text.start), text.count)
@@ -182,11 +191,11 @@ public func tracer_agent_start(
     _ count: Int32, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
     _ environment: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
 ) {
-    guard let arguments, let environment else { return }
+    guard let arguments else { return }
     withSignalsBlocked {
         agent.begin(
             UnsafeMutableRawPointer(arguments).assumingMemoryBound(to: CText?.self), Int(count),
-            UnsafeMutableRawPointer(environment).assumingMemoryBound(to: CText?.self))
+            environment.map { UnsafeMutableRawPointer($0).assumingMemoryBound(to: CText?.self) })
     }
 }
 

@@ -1,5 +1,6 @@
 // The agent in a forked child, as ForkWatch has noticed it.
 import CSupport
+import CTraceLayout
 
 extension Agent {
     /// First slow path in a child. Its memory is a copy of the parent's: records of open frames are good, the mapped
@@ -22,8 +23,11 @@ extension Agent {
         MappingFaults.becomeChild()
         ClockWatch.becomeChild()
         tracer_process_page().pointee.alive = 1
+        TraceOutput.flags &= ~UInt32(TRACE_FLAG_NO_START)
         isRecorded = TraceOutput.beginChild(isWanted: wasRecorded && settings.children)
         if !isRecorded {
+            ModuleTable.forgetRecords()
+            MetadataWriter.leaveParents() // slots may still be bound
             ReturnLabels.close()
             recorder.state.pointee.low = .max // every call passes at once
             return

@@ -15,19 +15,13 @@ enum LoaderWatch {
     /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_….
     static func begin() -> UInt32 {
         guard let debug = optional(tracer_loader_debug()) else { return UInt32(TRACE_FLAG_NO_HOOK) }
+        return Process.wasRunning ? ModuleLock.locked { beginLate(debug) } : beginAtStart(debug)
+    }
+    private static func beginAtStart(_ debug: UnsafeMutablePointer<loader_debug>) -> UInt32 {
         MetadataWriter.collect()
         defer { MetadataWriter.keepCollected() }
-        var flags: UInt32 = 0
-        var entry = debug.pointee.first
-        var isMain = true
-        while let module = entry {
-            _ = ModuleTable.add(module, isMain: isMain, load: 0, inBase: true)
-            isMain = false
-            entry = module.pointee.next
-        }
-        flags |= ForeignConvention.mark()
-        CallerQuestions.mark()
-        if isLate { flags |= UInt32(TRACE_FLAG_LATE) }
+        var flags = addPresent(debug)
+        if isAfterOthers { flags |= UInt32(TRACE_FLAG_LATE) }
         var slots = 0
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending {
             slots &+= ModuleTable.modules.pointer(n).pointee.image.jumpRelocationCount
@@ -40,13 +34,38 @@ enum LoaderWatch {
         for n in 0..<ModuleTable.modules.count { PatchedFunctions.patch(n) }
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { bind(n) }
         ScanCache.end()
-        let loader = ModuleTable.module(of: debug.pointee.hook).map { withUnsafePointer(to: &$0.pointee.image) { $0 } }
-        if !LoaderHook.patch(debug.pointee.hook, in: loader) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+        if !openHook(debug) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
         return flags
+    }
+    /// Into a program that runs. Its modules are treated as if they had been loaded later: the loader binds their lazy slots, in the scope
+    /// of each; they may be unloaded; and nothing of them has begun that could still be timed. The hook comes first: from then on whoever
+    /// wants to change the loader's lists waits for ModuleLock.
+    private static func beginLate(_ debug: UnsafeMutablePointer<loader_debug>) -> UInt32 {
+        var flags = UInt32(TRACE_FLAG_NO_START)
+        if !openHook(debug) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+        flags |= addPresent(debug)
+        PatchedFunctions.begin()
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { pendingCount &+= 1 }
+        bindPending { !$0.pointee.isSeenUnrelocated }
+        return flags
+    }
+    private static func addPresent(_ debug: UnsafeMutablePointer<loader_debug>) -> UInt32 {
+        var loaded = LoaderModules(debug), isMain = true
+        while let module = loaded.next() {
+            if !loaded.isInBase && !Process.wasRunning { break } // LD_AUDIT's
+            _ = ModuleTable.add(module, isMain: isMain, load: 0, inBase: loaded.isInBase)
+            isMain = false
+        }
+        let flags = ForeignConvention.mark()
+        CallerQuestions.mark()
+        return flags
+    }
+    private static func openHook(_ debug: UnsafeMutablePointer<loader_debug>) -> Bool {
+        LoaderHook.open(debug.pointee.hook, in: Image(bias: debug.pointee.loader_base, dynamic: 0))
     }
     /// The loader has one module only that it initializes before all others: the last one marked for it (glibc elf/dl-load.c,
     /// dl_initfirst). libpthread is, before glibc 2.34. When it is not the agent, most constructors have run.
-    private static var isLate: Bool {
+    private static var isAfterOthers: Bool {
         var isOurs = true
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.image.isInitFirst {
             isOurs = ModuleTable.modules.pointer(n).pointee.image.contains(tracer_code_low())
@@ -67,11 +86,11 @@ enum LoaderWatch {
         debug
     }
 
-    /// The loader is about to change its lists (state 1 or 2), or has changed them.
+    /// The loader is about to change its lists (state 1 or 2), or has changed them. It waits while they are being read.
     static func event(_ recorder: ThreadRecorder, _ stackPointer: UInt64, since entered: UInt64, within initializer: UInt32) {
         guard let debug = optional(tracer_loader_debug()) else { return }
         if debug.pointee.state != 0 {
-            if debug.pointee.state == 2 { ModuleLock.locked { ModuleLock.isUnloading = true } } // RT_DELETE
+            ModuleLock.locked { if debug.pointee.state == 2 { ModuleLock.isUnloading = true } } // RT_DELETE
             Loads.opened(entered)
             return
         }

@@ -30,11 +30,12 @@ struct Settings {
     var cacheHome: CText?
     var home: CText?
 
-    /// `environment` is main's third argument. Complaints come once the file is open, so they are returned.
-    mutating func read(_ environment: UnsafeMutablePointer<CText?>, into store: inout TextBuffer) -> Complaints {
+    /// `environment` is main's third argument, or libc's `environ`, which may be nil. Complaints come once the file is open, so they are
+    /// returned.
+    mutating func read(_ environment: UnsafeMutablePointer<CText?>?, into store: inout TextBuffer) -> Complaints {
         var complaints = Complaints()
         var index = 0
-        while let entry = environment[index] {
+        while let entry = environment?[index] {
             index &+= 1
             if rest(of: entry, after: Variables.prefix) != nil {
                 read(entry, &complaints)

@@ -142,7 +142,7 @@ struct Image: BitwiseCopyable {
                 if relroHigh <= address { low = max(low, relroHigh) } else if relroLow > address { high = min(high, relroLow) }
             }
             let canRun = header.flags & ProgramHeader.executable != 0
-            return (low, high, canRun ? Memory.readWrite | Memory.readExecute : Memory.readWrite)
+            return (low, high, canRun ? Memory.readWriteExecute : Memory.readWrite)
         }
         return nil
     }

@@ -14,7 +14,7 @@ struct Module: BitwiseCopyable {
     var loader: UnsafeMutablePointer<loader_module>
     var path: CText // absolute where the loader knows it; the agent's copy
     var state: State
-    var isStartup: Bool // never unloaded
+    var isStartup: Bool // the agent has seen it start with the program; never unloaded
     var inBaseNamespace: Bool
     /// ForeignConvention.swift: no slots lead to it through a stub …
     var isForeign = false
@@ -22,7 +22,7 @@ struct Module: BitwiseCopyable {
     var hasForeignCalls = false
     var isSanitizer = false // its functions must see who calls them
     var asksForCallers = false // some of them may want to (CallerQuestions.swift)
-    var load: UInt32 // the load that brought it; 0 at start
+    var load: UInt32 // the load that brought it; 0: it was there when the agent began
     var seen: UInt32 = 0 // the change of the loader's lists at which it was in them
     var isRelocated = false // when the loader reported it
     var isAgain = false // its needs and its bindings are in the trace already
@@ -137,7 +137,7 @@ enum ModuleTable {
             : Image(bias: loader.pointee.bias, dynamic: dynamic)
         var module = Module(
             image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
-            isStartup: load == 0, inBaseNamespace: inBase, load: load)
+            isStartup: load == 0 && !Process.wasRunning, inBaseNamespace: inBase, load: load)
         module.buildID = buildIDHash(image)
         // Without a build-id its size and time tell a file from one that takes its place, later or between two loads.
         let file = module.buildID == 0 && module.path[0] == 0x2f ? FileStatus(following: module.path) : nil

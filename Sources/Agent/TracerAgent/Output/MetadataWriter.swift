@@ -175,6 +175,13 @@ enum MetadataWriter {
         return false
     }
 
+    /// In a forked child that is not recorded: its parent's file is not to be written to, and it has none.
+    static func leaveParents() {
+        lock = Lock() // another thread of the parent may have held it
+        pieces = Table()
+        passing.removeAll()
+    }
+
     /// In a forked child, whose file has just been created: the parent's records, all but those of its threads,
     /// its messages and how it started. The parent's chunks are still mapped here, and are let go of afterwards.
     static func copyFromParent() {

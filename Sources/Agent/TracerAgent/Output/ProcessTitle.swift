@@ -13,20 +13,26 @@ enum ProcessTitle {
     /// Appends the title if it is another one than was known. The kernel shows the loader's command line where that was executed.
     static func write() {
         if known == 0 || Process.isStartedByLoader { return }
-        let path = StaticString("/proc/self/cmdline")
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.own)
-        if failed(descriptor) { return }
         var text = InlineArray<1024, UInt8>(repeating: 0)
         var span = text.mutableSpan
         span.withUnsafeMutableBufferPointer { bytes in
-            let count = SystemCall.call(SystemCall.read, descriptor, bits(bytes.baseAddress), most)
-            _ = SystemCall.call(SystemCall.close, descriptor)
+            let start = CText(bytes.baseAddress!), count = read(bytes.baseAddress!, most)
             if count <= 0 { return }
-            let start = CText(bytes.baseAddress!), found = hash(start, count)
+            let found = hash(start, count)
             if found == known { return }
             known = found
             MetadataWriter.text(UInt16(TRACE_TEXT_TITLE), start, count)
         }
+    }
+
+    /// The command line as the kernel shows it now, NUL after each argument.
+    static func readCommandLine(into text: inout TextBuffer) { text.append { read($0, $1) } }
+    private static func read(_ buffer: UnsafeMutablePointer<UInt8>, _ capacity: Int) -> Int {
+        let path = StaticString("/proc/self/cmdline")
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.own)
+        if failed(descriptor) { return descriptor }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        return SystemCall.call(SystemCall.read, descriptor, bits(buffer), capacity)
     }
 
     /// FNV-1a. Never 0.

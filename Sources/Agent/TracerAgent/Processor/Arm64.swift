@@ -70,15 +70,24 @@ extension Trampolines {
     }
 }
 
-/// The loader's debugger hook becomes a jump to `tracer_loader_event`. False: it is not as expected.
+/// The loader's debugger hook becomes a jump to `tracer_loader_event`.
+///
+/// Threads may be running on its page, and in the hook itself: the page stays executable, and the code changes by one store of one word.
 enum LoaderHook {
+    private static let ret: UInt32 = 0xd65f_03c0
+    /// Address of the `ret` that became a branch, and the branch; 0: none is there.
+    nonisolated(unsafe) private static var place: UInt64 = 0
+    nonisolated(unsafe) private static var branch: UInt32 = 0
+
     /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
-    /// island after the code of the loader: what is left of the last page of its segment belongs to nobody.
-    static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
+    /// island after the code of the loader: what is left of the last page of its segment belongs to nobody. False: the hook is not as
+    /// expected, or the kernel refuses.
+    static func open(_ loaderHook: UInt64, in loader: Image) -> Bool {
+        if place != 0 { return exchange(ret, branch) }
         guard loaderHook != 0, loaderHook & 3 == 0, let words = UnsafeMutablePointer<UInt32>(bitPattern: UInt(loaderHook)) else {
             return false
         }
-        let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
+        let bti: UInt32 = 0xd503_245f
         let first = words[0] == bti ? 1 : 0
         if words[first] != ret { return false }
         let from = loaderHook &+ UInt64(first) &* 4
@@ -87,15 +96,23 @@ enum LoaderHook {
             guard let island = makeIsland(loaderHook, target, loader), isNear(from, island) else { return false }
             target = island
         }
-        if !Memory.protect(loaderHook, 8, Memory.readWrite) { return false }
-        words[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: Int64(bitPattern: target &- from) &>> 2) & 0x3ff_ffff
-        return Memory.protectCode(loaderHook, 8)
+        branch = 0x1400_0000 | UInt32(truncatingIfNeeded: Int64(bitPattern: target &- from) &>> 2) & 0x3ff_ffff
+        place = from
+        return exchange(ret, branch)
+    }
+    static func close() { _ = place != 0 && exchange(branch, ret) }
+
+    /// False: something else is there, a debugger's breakpoint for one.
+    private static func exchange(_ old: UInt32, _ new: UInt32) -> Bool {
+        let word = UnsafeMutablePointer<UInt32>(bitPattern: UInt(place))!
+        if word.pointee != old || !Memory.protect(place, 4, Memory.readWriteExecute) { return false }
+        tracer_store_release_32(word, new)
+        return Memory.protectCode(place, 4)
     }
     private static func isNear(_ from: UInt64, _ to: UInt64) -> Bool { to &- from &+ 1 &<< 27 < 1 &<< 28 }
 
     /// ldr x16, +8; br x16; the address.
-    private static func makeIsland(_ loaderHook: UInt64, _ target: UInt64, _ loader: UnsafePointer<Image>?) -> UInt64? {
-        guard let image = loader?.pointee else { return nil }
+    private static func makeIsland(_ loaderHook: UInt64, _ target: UInt64, _ image: Image) -> UInt64? {
         for n in 0..<image.segmentCount {
             let segment = image.segment(n)
             let start = image.bias &+ segment.address
@@ -103,7 +120,7 @@ enum LoaderHook {
             let island = (start &+ segment.memoryBytes &+ 15) & ~15
             let left = UInt64(Memory.pageBytes) &- (island & UInt64(Memory.pageBytes &- 1))
             if segment.flags & ProgramHeader.writable != 0 || left < 16 || left == UInt64(Memory.pageBytes)
-                || !Memory.protect(island, 16, Memory.readWrite)
+                || !Memory.protect(island, 16, Memory.readWriteExecute)
             {
                 return nil
             }

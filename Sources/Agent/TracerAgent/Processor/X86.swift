@@ -69,22 +69,50 @@ extension Trampolines {
     }
 }
 
-/// The loader's debugger hook becomes a jump to `tracer_loader_event`. False: it is not as expected.
+/// The loader's debugger hook becomes a jump to `tracer_loader_event`.
+///
+/// Threads may be running on its page, and in the hook itself: the page stays executable, and the code changes by one store of one byte.
+/// The jump is written into the padding after `ret`, where nothing is executed; then `ret` becomes `nop`, and back.
 enum LoaderHook {
-    /// `ret` (or endbr64 first) and the padding after it become `jmp *0(%rip)` and the address: fourteen bytes.
-    static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
+    private static let ret: UInt8 = 0xc3, nop: UInt8 = 0x90
+    /// Address of the `ret` with a jump after it; 0: none is there.
+    nonisolated(unsafe) private static var place: UInt64 = 0
+
+    /// False: the hook is not as expected, or the kernel refuses.
+    static func open(_ loaderHook: UInt64, in loader: Image) -> Bool {
+        if place != 0 { return exchange(ret, nop) }
         guard loaderHook != 0, let code = UnsafeMutableRawPointer(bitPattern: UInt(loaderHook)), loaderHook & 15 == 0 else { return false }
         let first = code.load(as: UInt32.self)
-        let returns = first & 0xff == 0xc3 || (first == 0xfa1e_0ff3 && code.load(fromByteOffset: 4, as: UInt8.self) == 0xc3)
-        if !returns || !isPadding(code.assumingMemoryBound(to: UInt8.self), from: first & 0xff == 0xc3 ? 1 : 5, to: 14)
-            || !Memory.protect(loaderHook, 16, Memory.readWrite)
-        {
-            return false
+        let isMarked = first == 0xfa1e_0ff3 // endbr64
+        let offset = isMarked ? 4 : 0
+        if code.load(fromByteOffset: offset, as: UInt8.self) != ret { return false }
+        let jump = code + (offset &+ 1), target = tracer_address_loader_event()
+        let distance = Int64(bitPattern: target &- UInt64(UInt(bitPattern: jump)) &- 5)
+        let isNear = distance == Int64(Int32(truncatingIfNeeded: distance))
+        let end = offset &+ 1 &+ (isNear ? 5 : 14)
+        guard end <= 16, isPadding(code.assumingMemoryBound(to: UInt8.self), from: offset &+ 1, to: end),
+            Memory.protect(loaderHook, 16, Memory.readWriteExecute)
+        else { return false }
+        if isNear { // jmp target
+            jump.storeBytes(of: 0xe9, as: UInt8.self)
+            jump.storeBytes(of: Int32(truncatingIfNeeded: distance), toByteOffset: 1, as: Int32.self)
+        } else { // jmp *0(%rip), and the address
+            jump.storeBytes(of: 0x25ff, as: UInt16.self)
+            jump.storeBytes(of: 0, toByteOffset: 2, as: UInt32.self)
+            jump.storeBytes(of: target, toByteOffset: 6, as: UInt64.self)
         }
-        code.storeBytes(of: 0x25ff, as: UInt16.self)
-        code.storeBytes(of: 0, toByteOffset: 2, as: UInt32.self)
-        code.storeBytes(of: tracer_address_loader_event(), toByteOffset: 6, as: UInt64.self)
+        place = loaderHook &+ UInt64(offset)
+        tracer_store_release_8((code + offset).assumingMemoryBound(to: UInt8.self), nop)
         return Memory.protect(loaderHook, 16, Memory.readExecute)
+    }
+    static func close() { _ = place != 0 && exchange(nop, ret) }
+
+    /// False: something else is there, a debugger's breakpoint for one.
+    private static func exchange(_ old: UInt8, _ new: UInt8) -> Bool {
+        let byte = UnsafeMutablePointer<UInt8>(bitPattern: UInt(place))!
+        if byte.pointee != old || !Memory.protect(place, 1, Memory.readWriteExecute) { return false }
+        tracer_store_release_8(byte, new)
+        return Memory.protect(place, 1, Memory.readExecute)
     }
 
     /// Nothing but the instructions with which assemblers fill the space before a function: of another loader the next

@@ -21,13 +21,17 @@ enum Process {
     nonisolated(unsafe) private static var link = CText(StaticString("?").utf8Start)
     nonisolated(unsafe) private(set) static var directory = CText(StaticString(".").utf8Start)
 
-    /// As the process begins. getauxval(3)'s table stands after the environment.
-    static func begin(_ arguments: UnsafeMutablePointer<CText?>, _ environment: UnsafeMutablePointer<CText?>) {
+    /// True if the program ran already when the agent was loaded: it has seen no start, and other threads may be anywhere.
+    nonisolated(unsafe) static var wasRunning = false
+
+    /// getauxval(3)'s table stands on the stack, after main's arguments and the environment that the kernel made. A program may have
+    /// changed both arrays since (unsetenv(3) shortens one in place): their elements are addresses and zeros, and the table begins with
+    /// the first word that is a small number, a type.
+    static func begin(_ arguments: UnsafeMutablePointer<CText?>) {
         readNumber()
         mainStackHigh = UInt64(UInt(bitPattern: arguments))
-        var index = 0
-        while environment[index] != nil { index &+= 1 }
-        let vector = UnsafeRawPointer(environment + (index &+ 1)).assumingMemoryBound(to: UInt64.self)
+        var vector = UnsafeRawPointer(arguments).assumingMemoryBound(to: UInt64.self)
+        while vector.pointee == 0 || vector.pointee >= 4096 { vector += 1 }
         var n = 0
         var capabilities: UInt64 = 0, moreCapabilities: UInt64 = 0
         while vector[n] != 0 {
@@ -58,6 +62,7 @@ enum Process {
         store.append(0)
         program = CText(name)
         link = read(&store) { readLink("/proc/self/exe", $0, $1) } ?? program
+        if program[0] == 0 { program = link } // overwritten: a program may put its title there
         directory =
             read(&store) {
                 let count = SystemCall.call(SystemCall.getcwd, bits($0), $1)

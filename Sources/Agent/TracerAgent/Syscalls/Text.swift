@@ -135,6 +135,11 @@ struct TextBuffer {
         count &+= 1
         start[count] = 0
     }
+    /// Appends the bytes that `fill` puts there; it gets the space for them, and returns their number, or less than 0.
+    mutating func append(_ fill: (UnsafeMutablePointer<UInt8>, Int) -> Int) {
+        count &+= max(fill(start + count, capacity &- count &- 1), 0)
+        start[count] = 0
+    }
     mutating func append(contentsOf text: CText) {
         var n = 0
         while text[n] != 0 {

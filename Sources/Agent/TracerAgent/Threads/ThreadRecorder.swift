@@ -48,7 +48,7 @@ struct ThreadRecorder {
     private func begin() {
         context.pointee.state = state
         if context.pointee.position == nil { context.pointee.position = firstPosition() } // a context that was ready has one
-        (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadContexts.first == nil)
+        (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds()
         base.pointee.stack_pointer = context.pointee.stack_high // a stack above the thread's own is not its own either
         base.setElsewhere()
         alternateMode.pointee.last = UInt32(LAST_ALTERNATE_MODE)

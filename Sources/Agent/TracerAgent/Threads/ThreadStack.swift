@@ -5,14 +5,20 @@ import CSupport
 enum ThreadStack {
     static let unknown: (low: UInt64, high: UInt64) = (.max, .max)
 
-    static func bounds(isFirst: Bool) -> (low: UInt64, high: UInt64) {
-        let isMain = SystemCall.call(SystemCall.gettid) == Int(Process.pid)
-        return isMain && isFirst ? main() : blockOfThread()
+    /// One thread of the kernel may have several thread blocks in turn (ThreadContexts.swift): the main stack is that of the first.
+    nonisolated(unsafe) private static var hasMain = false
+
+    static func bounds() -> (low: UInt64, high: UInt64) {
+        if hasMain || SystemCall.call(SystemCall.gettid) != Int(Process.pid) { return blockOfThread() }
+        hasMain = true
+        return main()
     }
 
-    /// From main's arguments down to the soft limit: the kernel maps nothing in between (mm/util.c, mmap_base).
+    /// From main's arguments down to the soft limit: the kernel maps nothing in between (mm/util.c, mmap_base). It went by the limit at
+    /// exec, which a program that runs may have raised since, but kept at least 128 MB.
     private static func main() -> (UInt64, UInt64) {
-        let size = min(max(ResourceLimit.soft(ResourceLimit.stackBytes, unknown: 0), 128 << 10), 1 << 30)
+        let most: UInt64 = Process.wasRunning ? 128 << 20 : 1 << 30
+        let size = min(max(ResourceLimit.soft(ResourceLimit.stackBytes, unknown: 0), 128 << 10), most)
         return (Process.mainStackHigh &- size, Process.mainStackHigh)
     }
 

@@ -72,7 +72,8 @@ enum {
     TRACE_FLAG_FOREIGN = 8,     // modules of GHC, OCaml or Go were not recorded: they have their own calling conventions
     TRACE_FLAG_NAMESPACE = 16, // modules of a dlmopen namespace were not recorded: its unwinder would fail
     TRACE_FLAG_CALL_SITES = 32, // call sites were recorded
-    TRACE_FLAG_UNREADABLE = 64  // calls of a module whose dynamic section contradicts itself were not recorded
+    TRACE_FLAG_UNREADABLE = 64, // calls of a module whose dynamic section contradicts itself were not recorded
+    TRACE_FLAG_NO_START = 128   // the program already ran when the agent began: recording begins at started_ticks
 };
 enum {
     TRACE_CHUNK_EVENTS = 1,

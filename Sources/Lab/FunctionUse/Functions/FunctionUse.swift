@@ -85,7 +85,7 @@ package struct FunctionUse: Sendable {
             var sums = tallies[key]!.functions[function.address &- module.loadBias] ?? FunctionTally()
             sums.calls &+= count
             // A forked process begins with those that its parent had called. Nothing distinguishes them where that is all that is known.
-            let isCalled = function.isThereByCall && (hasGaps || !trace.isOfFork || trace.hasCountsAlone)
+            let isCalled = function.isThereByCall && (hasGaps || trace.hasStart || trace.hasCountsAlone)
             if isCalled { sums.isCalled = true }
             if metadata.suppressed[function.id] != nil && !metadata.isCounted(function.id) || hasGaps && count > 0 || isCalled && count == 0
             {

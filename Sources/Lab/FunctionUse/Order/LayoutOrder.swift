@@ -71,11 +71,11 @@ package struct LayoutOrder: Sendable {
         var readiness: [String: Int] = [:]
         for trace in traces where trace.metadata.modules.values.contains(where: { ModuleKey($0) == key }) {
             traceCount += 1
-            let moment = trace.isOfFork ? nil : trace.readyMoment(symbol: ready)
+            let moment = trace.hasStart ? trace.readyMoment(symbol: ready) : nil
             if let complaint = moment?.complaint { complaints.append("\(trace.path): \(complaint); the whole trace counts as start-up") }
             // A forked process was started before.
-            let end = trace.isOfFork ? trace.firstTicks : moment?.moment?.ticks
-            if !trace.isOfFork { readiness[moment?.moment.map { "ready at \($0.text)" } ?? "never ready", default: 0] += 1 }
+            let end = trace.hasStart ? moment?.moment?.ticks : trace.firstTicks
+            if trace.hasStart { readiness[moment?.moment.map { "ready at \($0.text)" } ?? "never ready", default: 0] += 1 }
             let counts = CallCounts(trace, after: end, progress: progress)
             func linkedAddress(_ id: UInt32) -> UInt64? {
                 guard let function = trace.metadata.functions[id], !function.isSpan, !function.isMark,
@@ -90,7 +90,7 @@ package struct LayoutOrder: Sendable {
             for call in counts.firsts where end.map({ call.ticks <= $0 }) ?? true {
                 if let address = linkedAddress(call.function), known.insert(address).inserted { first.append(address) }
             }
-            if !trace.isOfFork { vote.add(first) }
+            if trace.hasStart { vote.add(first) }
             for (id, count) in counts.later { if let address = linkedAddress(id) { calls[address, default: 0] &+= count } }
             for (pair, count) in counts.pairs {
                 if let caller = linkedAddress(pair.caller), let callee = linkedAddress(pair.callee) {

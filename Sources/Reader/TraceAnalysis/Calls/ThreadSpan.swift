@@ -89,6 +89,8 @@ package struct ThreadSpans: Sendable {
         }
         let first = life?.started ?? trace.firstTicks
         let before = trace.timeScale.ticks(life?.cpuTime ?? Nanoseconds(0))
-        return ThreadSpan(begin: max(first.raw &- min(before, first.raw), trace.firstTicks.raw), end: .max)
+        // If the program already ran, what it did before recording began may have been calls.
+        let earliest = trace.isOfRunning ? max(trace.firstTicks.raw, trace.agentStart?.upperBound ?? 0) : trace.firstTicks.raw
+        return ThreadSpan(begin: max(first.raw &- min(before, first.raw), earliest), end: .max)
     }
 }

@@ -160,6 +160,10 @@ package struct TraceFile: Sendable {
         let from = timeScale.even(header.start_ticks), to = timeScale.even(header.started_ticks)
         return header.start_ticks > 0 && from < to ? from..<to : nil
     }
+    /// True if it says how its program started: not that of a forked process, nor one that began when the program already ran.
+    package var hasStart: Bool { metadata.start.phase(.agent) != nil }
+    /// Recording began when the program already ran.
+    package var isOfRunning: Bool { header.flags & UInt32(TRACE_FLAG_NO_START) != 0 }
     package var metadataChunkCount: Int { metadataChunks.count }
     /// A moment of CLOCK_MONOTONIC on the recording clock.
     package func ticks(monotonic: UInt64) -> Ticks { Ticks(timeScale.ticks(monotonic: monotonic, since: header.first)) }

@@ -43,7 +43,7 @@ package struct LibraryReport: Sendable {
 
     package init(_ trace: TraceFile, symbolizer: Symbolizer) throws(StartupError) {
         let records = trace.metadata.start
-        guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
+        guard let agent = records.phase(.agent) else { throw .noStart(trace) }
         let end = TraceEnd(trace).ticks
         let context = StartupContext(
             trace: trace, clock: StartupClock(trace, origin: agent.usage.ticks), names: CodeNames(trace.metadata, symbolizer),

@@ -169,7 +169,7 @@ package struct RunProcess: Sendable {
 
 extension TraceFile {
     /// Its process began as a copy of its parent, not by exec: it has no start of its own, though perhaps an end.
-    package var isOfFork: Bool { metadata.start.phase(.agent) == nil }
+    var isOfFork: Bool { !hasStart && !isOfRunning }
 
     /// The module that was there first: the executable.
     package var executableModule: Module? { metadata.modules.keys.min().flatMap { metadata.modules[$0] } }

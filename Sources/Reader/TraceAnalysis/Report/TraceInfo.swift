@@ -89,6 +89,7 @@ extension TraceFile {
 
     package var flagTexts: [String] {
         var texts: [String] = []
+        if isOfRunning { texts.append("recording began when the program already ran: the trace has no start") }
         if header.flags & UInt32(TRACE_FLAG_LATE) != 0 {
             texts.append(
                 "constructors of libraries ran before the agent, which the loader initialized after another library (libpthread before glibc 2.34, or one linked with -z initfirst): they and their calls are not recorded"

@@ -22,7 +22,7 @@ struct StartMoments {
 
     init(_ trace: TraceFile, _ options: StartupTimeline.Options = .init()) throws(StartupError) {
         let records = trace.metadata.start
-        guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
+        guard let agent = records.phase(.agent) else { throw .noStart(trace) }
         self.trace = trace
         self.agent = agent
         firsts = FirstCalls(trace, symbol: options.readySymbol)

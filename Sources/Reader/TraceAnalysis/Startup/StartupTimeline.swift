@@ -285,9 +285,13 @@ extension TraceFile {
 
 package enum StartupError: Error, CustomStringConvertible, Sendable {
     case notRecorded(String)
+    case wasRunning(String)
+
+    static func noStart(_ trace: TraceFile) -> StartupError { trace.isOfRunning ? .wasRunning(trace.path) : .notRecorded(trace.path) }
 
     package var description: String {
         switch self {
+        case .wasRunning(let path): "\(path) has no start: recording began when the program already ran"
         case .notRecorded(let path):
             "\(path) has no data on how its program started: it is from a forked process, is truncated, or was recorded by an older agent"
         }

@@ -53,17 +53,21 @@ enum PatchedFunctions {
             wanted = nil
         }
         FileJob.awaitEnd()
-        isAlone = Process.isAlone
+        isAlone = !Process.wasRunning && Process.isAlone
         if wanted != nil && !isAlone {
             Message.warn {
-                $0.append("other threads already run, or /proc cannot be read: functions of loaded modules are recorded only through slots")
+                $0.append(
+                    Process.wasRunning
+                        ? "the program already runs: functions of modules that were loaded are recorded only through slots"
+                        : "other threads already run, or /proc cannot be read: functions of loaded modules are recorded only through slots")
             }
         }
         SpecialFunction.answersUnwinders = wanted != nil
         if wanted != nil { ReturnLocations.offer() }
         if wanted != nil { SpecialFunction.beginKeys() }
     }
-    /// True if the process has one thread. Otherwise the code of modules may be running, and it is not executable while it is patched.
+    /// True if the process has one thread, and that has not entered the program. Otherwise the code of modules may be running, which is
+    /// not executable while it is patched, or be returned to in the middle of what is replaced.
     nonisolated(unsafe) private static var isAlone = true
     /// True if the program uses a sanitizer, which lists frames by frame pointers at each allocation and in its reports, labels included.
     private static var hasSanitizer: Bool {
@@ -80,7 +84,7 @@ enum PatchedFunctions {
         guard let wanted else { return }
         while areas.count <= index { if !areas.append(Area()) { return } }
         let module = ModuleTable.modules.pointer(index)
-        if module.pointee.state != .pending || module.pointee.isStartup && !isAlone || ReturnLocations.isUnanswered(module) { return }
+        if module.pointee.state != .pending || module.pointee.load == 0 && !isAlone || ReturnLocations.isUnanswered(module) { return }
         let isMain = module.pointee.image.contains(Process.entry)
         if !EntryFilter.mayMatch(wanted, in: module.pointee.name, isMain: isMain) { return }
         if module.pointee.image.hasTextRelocations { return refuse(module, "its code is changed when it is loaded (DT_TEXTREL)") }

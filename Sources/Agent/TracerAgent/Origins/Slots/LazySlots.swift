@@ -51,8 +51,11 @@ enum LazySlots {
 
     /// End of the last pages: the next ones come after it, if that is free.
     nonisolated(unsafe) private static var nextPages: UInt64 = 0
-    /// Pages at a higher address, not too far: modules that are loaded later usually lie below the loader. nil: there are none.
-    fileprivate static func pages(_ bytes: Int, above low: UInt64, _ loaderEnd: UInt64) -> UInt64? {
+    /// Pages at a higher address, not too far: modules that are loaded later usually lie below the loader. Above an executable is its heap,
+    /// which begins at a distance (arch_randomize_brk) and goes up: there they are in between, or so high that only the largest heap would
+    /// meet them, whose malloc then goes on elsewhere. nil: there are none.
+    fileprivate static func pages(_ bytes: Int, above image: UnsafeMutablePointer<Image>, _ loaderEnd: UInt64) -> UInt64? {
+        let low = image.pointee.jumpRelocations
         func isRight(_ address: UInt64) -> Bool { address > low && address &+ UInt64(bytes) &- low < Architecture.fixupUnit &<< 32 }
         func map(_ wanted: UInt64) -> UInt64? {
             let flags = wanted == 0 ? Mapping.pages : Mapping.pages | Mapping.fixedNoReplace
@@ -72,6 +75,15 @@ enum LazySlots {
             }
             address = ((loaderEnd &+ 65535) & ~65535) &+ distance
             distance = distance &* 2
+        }
+        if image.pointee.contains(Process.entry) {
+            let heapEnd = UInt64(SystemCall.call(SystemCall.brk, 0)), imageEnd = (image.pointee.high &+ 65535) & ~65535
+            distance = 65536
+            while imageEnd &+ distance &+ UInt64(bytes) <= heapEnd {
+                if let found = map(imageEnd &+ distance) { return found }
+                distance = distance &* 2
+            }
+            if let found = map(imageEnd &+ (Architecture.fixupUnit &<< 32) / 4 &* 3) { return found }
         }
         return map(0)
     }
@@ -112,7 +124,7 @@ extension LazyStub {
     fileprivate mutating func copyRelocations(_ image: UnsafeMutablePointer<Image>, above loaderEnd: UInt64) {
         let count = image.pointee.jumpRelocationCount
         let bytes = Memory.wholePages((count &+ 1) &* MemoryLayout<Relocation>.stride)
-        guard let start = LazySlots.pages(bytes, above: image.pointee.jumpRelocations, loaderEnd) else { return }
+        guard let start = LazySlots.pages(bytes, above: image, loaderEnd) else { return }
         // A whole number of relocations after the module's own.
         let stride = UInt64(MemoryLayout<Relocation>.stride), past = (start &- image.pointee.jumpRelocations) % stride
         relocations = past == 0 ? start : start &+ stride &- past

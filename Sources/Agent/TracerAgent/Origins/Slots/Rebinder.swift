@@ -214,7 +214,7 @@ struct Rebinder {
     }
 
     @inline(never) private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ policy: HookPolicy) {
-        if policy == .start { return hookStart(slot, target) }
+        if policy == .start { return module.pointee.isStartup ? hookStart(slot, target) : () }
         if !access.open(slot) { return }
         guard let stub = Rebinder.stub(of: target, in: owner, name, policy, calledBy: module) else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
