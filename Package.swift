@@ -17,9 +17,11 @@ let agentSwift: [SwiftSetting] = [
 let jumpPadding = ["-mbranches-within-32B-boundaries"]
 // Who calls a function of ours may have left the stack at 8 off 16: assembly, JITs.
 let realignment = ["-mstackrealign"]
+let reservedStart = "0x100000"
 #else
 let jumpPadding: [String] = []
 let realignment: [String] = [] // the CPU checks the stack pointer at each use
+let reservedStart = "0x200000" // segments begin on pages of 64 KB (scripts/cross-build)
 #endif
 let agentC: [CSetting] = [
     .unsafeFlags(
@@ -42,7 +44,7 @@ let agentLinker: [LinkerSetting] = [
         // Slots and return addresses of the program lead into it: dlclose must not unmap it.
         "-Xlinker", "-z", "-Xlinker", "nodelete",
         // Far from the writable segment: bfd begins a new one only where a page would be skipped.
-        "-Xlinker", "--section-start=.reserved=0x100000",
+        "-Xlinker", "--section-start=.reserved=\(reservedStart)",
         // The build id also shows the agent whether a cached scan is of the same agent (ScanCache.swift).
         "-Xlinker", "--build-id=sha1",
     ]),

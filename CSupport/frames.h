@@ -293,7 +293,8 @@ struct thread_context {
     uint32_t children[CHILDREN]; // ids of the children that run concurrently
     uint32_t unknown_children, looks; // how many more; how often was looked whether they live
     uint64_t visitors; // other threads that have one of its frames on other stacks in their hands
-    uint32_t looks_at_all, preemptions, waits, unused_too; // HotFunctions.swift: the beginning of the measuring, and the thread's switches
+    uint32_t looks_at_all, preemptions, waits; // HotFunctions.swift: the beginning of the measuring, and the thread's switches
+    uint32_t session; // number of the file that the thread's chunk is in: each attach begins one (ThreadRecorder.swift)
     uint64_t cpu_ticks, cpu_ns; // when an initializer ended: the moment, in ticks, and the thread's CPU time then, in nanoseconds
     struct throwing_call throws[THROWS]; // the latest calls that threw while frames on other stacks were open …
     uint64_t throw_count; // … and how many there have been: the next one is at this number modulo THROWS

@@ -252,6 +252,10 @@ void tracer_opened(struct frame_record *, uint32_t thread, uint64_t now_ticks) _
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
 void tracer_agent_end(void) __attribute__((visibility("hidden")));
+/// The same where the library is loaded to be attached to later: only notes what tracer_attach will need.
+void tracer_agent_await(int count, char **arguments) __attribute__((visibility("hidden")));
+int tracer_agent_attach(const char *settings) __attribute__((visibility("hidden")));
+int tracer_agent_detach(void) __attribute__((visibility("hidden")));
 void tracer_agent_resume(void) __attribute__((visibility("hidden")));
 void tracer_agent_pause(void) __attribute__((visibility("hidden")));
 void tracer_agent_flush(void) __attribute__((visibility("hidden")));

@@ -18,6 +18,7 @@ struct loader_debug { // struct r_debug; `next` is there when version > 1 (glibc
     struct loader_debug *next;
 };
 extern struct loader_debug _r_debug __attribute__((weak));
+static inline int32_t tracer_load_state(const struct loader_debug *debug) { return __atomic_load_n(&debug->state, __ATOMIC_ACQUIRE); }
 static inline struct loader_debug *tracer_loader_debug(void) { return &_r_debug; }
 /// The dynamic section of this library, by which its entry in the loader's list is known.
 extern const char tracer_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));

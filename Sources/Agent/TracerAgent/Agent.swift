@@ -8,11 +8,19 @@ struct Agent {
     var settings = Settings()
     /// False when this process is not to be recorded; its slots are then untouched, or its stubs pass through.
     var isRecorded = false
+    /// The constructor has begun to record, or tried to.
+    var hasBegun = false
+    /// Main's arguments, noted by the constructor; nil: it has not run.
+    var arguments: UnsafeMutablePointer<CText?>?
+    var argumentCount = 0
+    var isElsewhere = false
+    /// Stubs, labels and trampolines are ready: the agent has been attached before.
+    var isPrepared = false
 }
 nonisolated(unsafe) var agent = Agent()
 
 extension Agent {
-    private static let storeBytes = 65536
+    static let storeBytes = 65536
 
     mutating func begin(
         _ arguments: UnsafeMutablePointer<CText?>, _ argumentCount: Int,
@@ -22,23 +30,33 @@ extension Agent {
         if Process.isSecure { return } // a setuid program: the loader should not have let us in
         let loading = OwnLoading.find()
         Process.wasRunning = loading != .withProgram
+        hasBegun = true
+        _ = start(arguments, argumentCount, environment, isElsewhere: loading == .elsewhere)
+    }
+
+    /// Prepares the agent in this process, and begins to record. Returns TRACE_ATTACH_….
+    mutating func start(
+        _ arguments: UnsafeMutablePointer<CText?>, _ argumentCount: Int,
+        _ environment: UnsafeMutablePointer<CText?>?, isElsewhere: Bool = false
+    ) -> trace_attach_result {
         let isWithoutCounter = Confinement.counterIsForbidden
         let cycles = isWithoutCounter ? 0 : tracer_cycles(), usage = trace_usage.process()
-        guard let buffer = Memory.pages(Agent.storeBytes) else { return }
+        guard let buffer = Memory.pages(Agent.storeBytes) else { return TRACE_ATTACH_NO_MEMORY }
         var store = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
         Process.keepTexts(&store)
         Memory.protect(tracer_address_mappings(), UInt64(MAPPING_BYTES), Memory.readWrite)
         Message.begin()
         let complaints = settings.read(environment, into: &store)
         initializeLayers()
-        if loading == .elsewhere {
-            return Message.warn { $0.append("loaded into a namespace of its own (dlmopen): the program runs unrecorded") }
+        if isElsewhere {
+            Message.warn { $0.append("loaded into a namespace of its own (dlmopen): the program runs unrecorded") }
+            return TRACE_ATTACH_NAMESPACE
         }
-        if !settings.children && isChild { return }
+        if !Process.isAttached && !settings.children && isChild { return TRACE_ATTACH_CHILD }
         if isWithoutCounter { settings.clock = .monotonic }
         chooseClock()
         let before = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? Clock.ticks() : cycles
-        guard TraceOutput.begin() else { return }
+        guard TraceOutput.begin() else { return TRACE_ATTACH_NO_FILE }
         MappingFaults.begin()
         isRecorded = true
         complaints.report()
@@ -47,17 +65,27 @@ extension Agent {
         if !Process.wasRunning { Phases.begin(before, usage) }
         SpecialFunction.begin()
         beginArguments()
-        guard ForkWatch.begin(), Trampolines.isReachable() else { return }
+        guard ForkWatch.begin() else { return TRACE_ATTACH_NO_WIPE }
+        guard Trampolines.isReachable() else { return TRACE_ATTACH_NO_CODE }
         let readsKernelClock = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC)
-        if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: Limits.hasTimeFilter) || !ReturnLabels.begin() {
+        // Attached agents: a later time may have a time filter, and stubs lead to the trampolines of the first.
+        let isFiltered = Limits.hasTimeFilter || Process.isAttached
+        if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: isFiltered) || !ReturnLabels.begin() {
             Message.warn { $0.append("this process may not create executable memory (MDWE, SELinux execmem): it runs unrecorded") }
-            return
+            return TRACE_ATTACH_NO_CODE
         }
-        TraceOutput.flags = LoaderWatch.begin() | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
+        guard let flags = LoaderWatch.begin() else { return TRACE_ATTACH_LOADER }
+        TraceOutput.flags = flags | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
         if Executions.areKept { findEnvironment() }
         if settings.arguments != nil { findErrno() }
-        Calibration.run()
+        if !Process.isAttached { Calibration.run() } // on a thread of its own
         TraceOutput.writeCost()
+        open(since: before)
+        return TRACE_ATTACH_DONE
+    }
+
+    /// All is prepared: recording begins.
+    func open(since before: UInt64) {
         TraceOutput.header.pointee.flags = TraceOutput.flags
         TraceOutput.header.pointee.start_ticks = before
         let now = Clock.ticks()
@@ -66,7 +94,8 @@ extension Agent {
         OwnWork.add(since: before, until: now)
         reportStop()
         if settings.startsOn && TraceOutput.isWritable {
-            tracer_process_page().pointee.enabled = 1
+            ReturnLabels.open()
+            tracer_store_release_32(&tracer_process_page().pointee.enabled, 1)
         } else {
             ReturnLabels.close() // Calibration needed them
         }
@@ -74,7 +103,7 @@ extension Agent {
 
     // MARK: - Environment
 
-    private func initializeLayers() {
+    func initializeLayers() {
         Message.isQuiet = settings.quiet
         Limits.maximumDepth = settings.maximumDepth
         Limits.fileBytes = settings.sizeLimit
@@ -93,14 +122,14 @@ extension Agent {
         CalledFunctions.areWanted = settings.mode == .counts
         NameFilter.leavesSlots = settings.mode == .counts
         HotFunctions.areKept = settings.keepsHot
-        ReturnLabels.servesPatched = settings.functions != nil
+        ReturnLabels.servesPatched = settings.functions != nil && !Process.isAttached
         Trampolines.recordsSites = settings.callSites
         CacheHome.isUsed = settings.usesCache
         CacheHome.folder = settings.cacheHome
         CacheHome.home = settings.home
     }
 
-    private func chooseClock() {
+    func chooseClock() {
         if settings.clock == .auto && tracer_cycles_usable() != 0 {
             Clock.source = Architecture.cycleClock
             Clock.ticksPerSecond = tracer_cycles_frequency()
@@ -108,7 +137,7 @@ extension Agent {
             Clock.source = UInt32(TRACE_CLOCK_MONOTONIC)
             Clock.ticksPerSecond = 1_000_000_000
         }
-        if settings.minimumNanoseconds > 0 { Limits.minimumTicks = Clock.ticks(in: settings.minimumNanoseconds) }
+        Limits.minimumTicks = settings.minimumNanoseconds > 0 ? Clock.ticks(in: settings.minimumNanoseconds) : 0
     }
 
     private func findEnvironment() {
@@ -162,7 +191,7 @@ extension Agent {
         TraceOutput.end()
     }
 
-    private func describe(_ arguments: UnsafeMutablePointer<CText?>, _ count: Int) {
+    func describe(_ arguments: UnsafeMutablePointer<CText?>, _ count: Int) {
         MetadataWriter.text(UInt16(TRACE_TEXT_PROGRAM), Process.executable, length(Process.executable))
         MetadataWriter.text(UInt16(TRACE_TEXT_CALLED), Process.program, length(Process.program))
         MetadataWriter.text(UInt16(TRACE_TEXT_DIRECTORY), Process.directory, length(Process.directory))

@@ -11,10 +11,13 @@ enum LoaderWatch {
     nonisolated(unsafe) private static var latestLoad: UInt32 = 0
     nonisolated(unsafe) private static var changeCount: UInt32 = 0
     nonisolated(unsafe) private static var pendingCount = 0
+    /// 1: the thread that has the loader's lock is in the hook, and the lists are as they are.
+    nonisolated(unsafe) private static var isInHook: UInt32 = 0
 
-    /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_….
-    static func begin() -> UInt32 {
-        guard let debug = optional(tracer_loader_debug()) else { return UInt32(TRACE_FLAG_NO_HOOK) }
+    /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_…. nil: where the
+    /// agent is attached, which does not have the loader's lock, its lists cannot be read.
+    static func begin() -> UInt32? {
+        guard let debug = LoaderDebug.find() else { return UInt32(TRACE_FLAG_NO_HOOK) }
         return Process.wasRunning ? ModuleLock.locked { beginLate(debug) } : beginAtStart(debug)
     }
     private static func beginAtStart(_ debug: UnsafeMutablePointer<loader_debug>) -> UInt32 {
@@ -40,25 +43,69 @@ enum LoaderWatch {
     /// Into a program that runs. Its modules are treated as if they had been loaded later: the loader binds their lazy slots, in the scope
     /// of each; they may be unloaded; and nothing of them has begun that could still be timed. The hook comes first: from then on whoever
     /// wants to change the loader's lists waits for ModuleLock.
-    private static func beginLate(_ debug: UnsafeMutablePointer<loader_debug>) -> UInt32 {
+    private static func beginLate(_ debug: UnsafeMutablePointer<loader_debug>) -> UInt32? {
         var flags = UInt32(TRACE_FLAG_NO_START)
-        if !openHook(debug) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+        let isOpen = openHook(debug)
+        if Process.isAttached && !(isOpen && isSettled(debug)) {
+            LoaderHook.close()
+            return nil
+        }
+        if !isOpen { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+        ChangedSlots.mayChange = true
+        retireChanged(debug)
         flags |= addPresent(debug)
         PatchedFunctions.begin()
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { pendingCount &+= 1 }
         bindPending { !$0.pointee.isSeenUnrelocated }
+        // What is left another thread is just relocating, if nobody holds the loader's lock for us. Else the next event finds it.
+        for _ in 0..<mostWaits where pendingCount > 0 && Process.isAttached && tracer_load_32(&isInHook) == 0 {
+            Memory.pause(lookPause)
+            bindPending { !$0.pointee.isSeenUnrelocated }
+        }
         return flags
     }
     private static func addPresent(_ debug: UnsafeMutablePointer<loader_debug>) -> UInt32 {
         var loaded = LoaderModules(debug), isMain = true
         while let module = loaded.next() {
             if !loaded.isInBase && !Process.wasRunning { break } // LD_AUDIT's
-            _ = ModuleTable.add(module, isMain: isMain, load: 0, inBase: loaded.isInBase)
+            if ModuleTable.index(of: module) == nil { _ = ModuleTable.add(module, isMain: isMain, load: 0, inBase: loaded.isInBase) }
             isMain = false
         }
         let flags = ForeignConvention.mark()
         CallerQuestions.mark()
         return flags
+    }
+    /// After detaching: modules that have been unloaded since are retired, others are bound anew.
+    private static func retireChanged(_ debug: UnsafeMutablePointer<loader_debug>) {
+        if ModuleTable.modules.count == 0 { return }
+        pendingCount = 0
+        changeCount &+= 1
+        var loaded = LoaderModules(debug)
+        while let module = loaded.next() {
+            guard let index = ModuleTable.index(of: module), ModuleTable.isSame(index, module) else { continue }
+            let known = ModuleTable.modules.pointer(index)
+            known.pointee.seen = changeCount
+            known.pointee.isAgain = true
+            if known.pointee.state == .bound { known.pointee.state = .pending }
+        }
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.seen != changeCount { retire(n) }
+    }
+    /// Nobody is changing the loader's lists, and nobody will: who wants to waits in the hook. False: somebody takes seconds.
+    private static func isSettled(_ debug: UnsafeMutablePointer<loader_debug>) -> Bool {
+        for _ in 0..<mostLooks {
+            if tracer_load_32(&isInHook) != 0 || isConsistent(debug) { return true }
+            Memory.pause(lookPause)
+        }
+        return false
+    }
+    private static let mostLooks = 20_000, mostWaits = 1000, lookPause = 100_000 // nanoseconds
+    private static func isConsistent(_ debug: UnsafeMutablePointer<loader_debug>) -> Bool {
+        var namespace: UnsafeMutablePointer<loader_debug>? = debug
+        while let current = namespace {
+            if tracer_load_state(current) != 0 { return false }
+            namespace = current.pointee.version > 1 ? current.pointee.next : nil
+        }
+        return true
     }
     private static func openHook(_ debug: UnsafeMutablePointer<loader_debug>) -> Bool {
         LoaderHook.open(debug.pointee.hook, in: Image(bias: debug.pointee.loader_base, dynamic: 0))
@@ -82,13 +129,11 @@ enum LoaderWatch {
         let address = image.pointee.bias &+ symbol.value
         return image.pointee.isReadable(address, 1) && UnsafePointer<UInt8>(bitPattern: UInt(address))!.pointee != 0
     }
-    private static func optional(_ debug: UnsafeMutablePointer<loader_debug>?) -> UnsafeMutablePointer<loader_debug>? {
-        debug
-    }
-
     /// The loader is about to change its lists (state 1 or 2), or has changed them. It waits while they are being read.
     static func event(_ recorder: ThreadRecorder, _ stackPointer: UInt64, since entered: UInt64, within initializer: UInt32) {
-        guard let debug = optional(tracer_loader_debug()) else { return }
+        guard let debug = LoaderDebug.find() else { return }
+        tracer_store_release_32(&isInHook, 1)
+        defer { tracer_store_release_32(&isInHook, 0) }
         if debug.pointee.state != 0 {
             ModuleLock.locked { if debug.pointee.state == 2 { ModuleLock.isUnloading = true } } // RT_DELETE
             Loads.opened(entered)
@@ -138,12 +183,25 @@ enum LoaderWatch {
             let module = ModuleTable.modules.pointer(n)
             if module.pointee.state == .retired || module.pointee.isStartup || module.pointee.seen == changeCount { continue }
             if module.pointee.state == .pending { pendingCount &-= 1 }
-            module.pointee.state = .retired
-            ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
-            module.pointee.lazy.giveBack()
-            ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
-            InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
-            MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
+            retire(n)
+        }
+    }
+    private static func retire(_ n: Int) {
+        let module = ModuleTable.modules.pointer(n)
+        if module.pointee.state == .retired { return }
+        module.pointee.state = .retired
+        ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
+        module.pointee.lazy.giveBack()
+        ChangedSlots.forget(module.pointee.image.low, module.pointee.image.high)
+        ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
+        InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
+        MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
+    }
+    /// What the agent has changed for the loader and the program's calls is as it was.
+    static func end() {
+        ModuleLock.locked {
+            ChangedSlots.putBack()
+            LoaderHook.close()
         }
     }
 
@@ -183,7 +241,7 @@ enum LoaderWatch {
     }
 
     @inline(never) private static func bindPending(where isRelocated: (UnsafeMutablePointer<Module>) -> Bool) {
-        if pendingCount == 0 { return }
+        if pendingCount == 0 || !ChangedSlots.mayChange { return }
         for n in 0..<ModuleTable.modules.count {
             let module = ModuleTable.modules.pointer(n)
             if module.pointee.state != .pending || !isRelocated(module) { continue }
@@ -197,7 +255,7 @@ enum LoaderWatch {
         let module = ModuleTable.modules.pointer(index)
         var detail = Rebinder.bind(index) { if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &$0) } }
         if !module.pointee.isAgain { Bindings.write(from: index) }
-        MetadataWriter.detail(&detail, module, index)
+        if !module.pointee.isAgain || module.pointee.load != 0 { MetadataWriter.detail(&detail, module, index) }
     }
 }
 

@@ -25,7 +25,7 @@ struct ProgramHeader { // Elf64_Phdr
     var type: UInt32, flags: UInt32
     var offset: UInt64, address: UInt64, physical: UInt64
     var fileBytes: UInt64, memoryBytes: UInt64, alignment: UInt64
-    static let load: UInt32 = 1, dynamic: UInt32 = 2, note: UInt32 = 4, relro: UInt32 = 0x6474_e552
+    static let load: UInt32 = 1, dynamic: UInt32 = 2, note: UInt32 = 4, itself: UInt32 = 6, relro: UInt32 = 0x6474_e552
     static let executable: UInt32 = 1, writable: UInt32 = 2, readable: UInt32 = 4
 }
 
@@ -37,7 +37,7 @@ struct DynamicEntry { // Elf64_Dyn
 enum DynamicTag {
     static let end: Int64 = 0, pltBytes: Int64 = 2, linkageTable: Int64 = 3, hash: Int64 = 4, strings: Int64 = 5, symbols: Int64 = 6
     static let rela: Int64 = 7, relaBytes: Int64 = 8, initializer: Int64 = 12, soname: Int64 = 14, needed: Int64 = 1
-    static let rpath: Int64 = 15, pltKind: Int64 = 20, jumpRelocations: Int64 = 23, stringBytes: Int64 = 10
+    static let rpath: Int64 = 15, debug: Int64 = 21, pltKind: Int64 = 20, jumpRelocations: Int64 = 23, stringBytes: Int64 = 10
     static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, textRelocations: Int64 = 22, flags: Int64 = 30
     static let withTextRelocations: UInt64 = 4 // a bit of DT_FLAGS
     static let finalizer: Int64 = 13, finiArray: Int64 = 26, finiArrayBytes: Int64 = 28

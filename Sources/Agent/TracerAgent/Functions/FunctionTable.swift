@@ -29,6 +29,12 @@ enum FunctionTable {
     /// copies as well, so the child begins others.
     static func becomeChild() {
         lock = Lock()
+        forgetBlocks()
+    }
+    /// Another file begins.
+    static func forgetBlocks() {
+        lock.lock()
+        defer { lock.unlock() }
         for n in 0..<blocks.count { blocks[n] = Block() }
     }
 

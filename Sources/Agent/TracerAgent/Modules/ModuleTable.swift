@@ -143,7 +143,7 @@ enum ModuleTable {
         let file = module.buildID == 0 && module.path[0] == 0x2f ? FileStatus(following: module.path) : nil
         if let file { module.buildID = file.contentHash }
         if !isMain && image.hasRpath { hasRpath = true }
-        if load != 0, let index = revive(module) {
+        if load != 0 || Process.wasRunning, let index = revive(module) {
             giveBackPath()
             return index
         }
@@ -189,6 +189,17 @@ enum ModuleTable {
             return n
         }
         return nil
+    }
+    /// Returns true if the module that the loader has is the one of the entry, whatever has been unloaded and loaded unseen.
+    static func isSame(_ index: Int, _ loader: UnsafeMutablePointer<loader_module>) -> Bool {
+        let module = modules.pointer(index)
+        if module.pointee.image.contains(Process.entry) { return true }
+        let image = Image(bias: loader.pointee.bias, dynamic: UInt64(UInt(bitPattern: loader.pointee.dynamic)))
+        guard image.low == module.pointee.image.low, image.high == module.pointee.image.high else { return false }
+        let id = buildIDHash(image)
+        if id != 0 { return id == module.pointee.buildID }
+        guard let name = loader.pointee.name.map({ UnsafeRawPointer($0).assumingMemoryBound(to: UInt8.self) }) else { return true }
+        return name[0] == 0 || equal(baseName(name), module.pointee.name)
     }
     private static func buildIDHash(_ image: Image) -> UInt64 {
         var id: (UInt64, UInt64, UInt32) = (0, 0, 0) // space for the twenty bytes of an id

@@ -13,7 +13,7 @@ enum OwnLoading: UInt8 { // a raw value: as RelocationState
 
     /// In a constructor of ours, which runs with the loader's lock held, or before there is a second thread.
     static func find() -> OwnLoading {
-        guard let debug = tracer_loader_debug(), let first = debug.pointee.first else { return .withProgram }
+        guard let debug = LoaderDebug.find(), let first = debug.pointee.first else { return .withProgram }
         var next: Entry? = first, isAfterLibc = false
         while let module = next {
             if module.pointee.dynamic == tracer_own_dynamic() {

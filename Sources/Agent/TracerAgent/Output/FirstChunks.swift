@@ -102,6 +102,24 @@ enum FirstChunks {
         if row.pointee.offset != parents { Ring.give(row.pointee.offset, UInt64(rowBytes)) }
     }
 
+    /// Nothing of the file stays mapped.
+    static func leaveFile() {
+        lock.lock()
+        defer { lock.unlock() }
+        for n in 0..<rowCount where rows![n].address != 0 {
+            let address = UnsafeMutableRawPointer(bitPattern: rows![n].address)!
+            tracer_mapping_remove(address)
+            Memory.replace(address, rowBytes)
+        }
+    }
+    /// Another file begins. What threads have of the old one is theirs alone.
+    static func forget() {
+        lock.lock()
+        defer { lock.unlock() }
+        current = nil
+        (rowCount, mappedCount, freeCount) = (0, 0, 0)
+    }
+
     /// In place of an offset in the file of a forked child's parent.
     private static let parents = UInt64.max
     /// Leaves to the parent the chunks that nobody has taken.

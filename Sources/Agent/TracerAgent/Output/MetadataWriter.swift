@@ -175,6 +175,19 @@ enum MetadataWriter {
         return false
     }
 
+    /// The agent is detached: the records stay, for the file of the next time, and nothing of this file stays mapped.
+    static func leave() {
+        lock.lock()
+        defer { lock.unlock() }
+        for n in 0..<pieces.count {
+            let piece = pieces.pointer(n)
+            tracer_mapping_remove(piece.pointee.address)
+            if Memory.makePrivate(piece.pointee.address, piece.pointee.byteCount) { continue }
+            Memory.replace(piece.pointee.address, piece.pointee.byteCount) // they are lost
+            piece.pointee.used = headerBytes
+        }
+    }
+
     /// In a forked child that is not recorded: its parent's file is not to be written to, and it has none.
     static func leaveParents() {
         lock = Lock() // another thread of the parent may have held it
@@ -186,7 +199,14 @@ enum MetadataWriter {
     /// its messages and how it started. The parent's chunks are still mapped here, and are let go of afterwards.
     static func copyFromParent() {
         lock = Lock() // another thread of the parent may have held it
-        ThreadRecords.reset()
+        ThreadRecords.becomeChild()
+        copyRecords(withTexts: true)
+    }
+    /// The same where the agent is attached again: records that `leave` has kept.
+    static func copyKept() { copyRecords(withTexts: false) }
+    private static func copyRecords(withTexts: Bool) {
+        lock.lock()
+        defer { lock.unlock() }
         var parents = pieces
         pieces = Table()
         nextPiece = firstPiece
@@ -195,19 +215,20 @@ enum MetadataWriter {
         turn = 0
         collect()
         for n in 0..<parents.count {
-            copy(parents[n])
+            copy(parents[n], withTexts)
             TraceSpace.unmap(parents[n].address, parents[n].byteCount)
         }
         keepCollected()
     }
-    private static func copy(_ piece: Piece) {
+    private static func copy(_ piece: Piece, _ withTexts: Bool) {
         var offset = headerBytes
         // Up to what was there at the fork: the parent has gone on since, in the same pages.
         while offset &+ MemoryLayout<trace_record>.size <= piece.used {
             let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
             let count = Int(record.pointee.byte_count)
             if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
-            if isInherited(record), let address = reserve(count) {
+            let isWanted = withTexts || record.pointee.type != UInt16(TRACE_RECORD_TEXT)
+            if isWanted && isInherited(record), let address = reserve(count) {
                 address.copyMemory(from: record, byteCount: count)
             }
             offset &+= count

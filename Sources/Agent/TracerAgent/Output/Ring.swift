@@ -13,8 +13,15 @@ enum Ring {
 
     static var chunkBytes: Int { ChunkSize.ofRing(Limits.fileBytes) }
 
-    static func reset() {
+    /// In a forked child: another thread of the parent may have held the lock.
+    static func becomeChild() {
         lock = Lock()
+        forget()
+    }
+    /// Another file begins.
+    static func forget() {
+        lock.lock()
+        defer { lock.unlock() }
         freeChunks.removeAll()
         oldest = 0
         queued = 0

@@ -126,6 +126,20 @@ enum SpareChunks {
         addresses[n] = 0
     }
 
+    /// Nothing of the file stays mapped. Those that threads have are in their contexts.
+    static func leaveFile() {
+        for n in 0..<Int(count) where addresses[n] != 0 && tracer_load_acquire_32(&spare(n).pointee.state) != UInt32(TRACE_SPARE_TAKEN) {
+            let address = UnsafeMutableRawPointer(bitPattern: addresses[n])!
+            tracer_mapping_remove(address)
+            Memory.replace(address, ChunkSize.largest)
+        }
+    }
+    /// Another file begins. What threads have of the old one is theirs alone.
+    static func forgetAll() {
+        for n in 0..<Int(count) { addresses[n] = 0 }
+        count = 0
+    }
+
     /// In a forked child, before it gives up the chunks of its parent's threads, and afterwards. `own`: that of the thread that is left, which
     /// is given up otherwise.
     static func leaveParents() { areParents = true }

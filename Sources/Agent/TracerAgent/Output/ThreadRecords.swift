@@ -16,9 +16,15 @@ enum ThreadRecords {
     nonisolated(unsafe) private static var spareCount = 0
     nonisolated(unsafe) private static var lock = Lock()
 
-    /// In a forked child: the records belong to its parent's file.
-    static func reset() {
+    /// In a forked child: another thread of the parent may have held the lock.
+    static func becomeChild() {
         lock = Lock()
+        forget()
+    }
+    /// Another file begins: the records belong to the old one.
+    static func forget() {
+        lock.lock()
+        defer { lock.unlock() }
         ended.removeAll()
         oldest = 0
         spareCount = 0

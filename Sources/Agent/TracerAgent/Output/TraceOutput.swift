@@ -235,7 +235,7 @@ enum TraceOutput {
         lastLock = Lock() // another thread of the parent may have held it
         isOpen = false
         isWritable = false
-        TraceSpace.abandon()
+        TraceSpace.becomeChild()
         if isWanted && begin() {
             if let parents { TraceSpace.unmap(parents, Int(TRACE_HEADER_BYTES)) }
             return true
@@ -252,6 +252,19 @@ enum TraceOutput {
     /// asked for: only what the header says of the time is not up to date.
     static func flush() {
         if isOpen { note(time: Clock.sample()) }
+    }
+
+    /// Nothing new goes into the file.
+    static func close() { isWritable = false }
+    /// The agent is detached: the file is complete, and nothing of it stays mapped. Threads that are on their way through the agent find
+    /// memory where its header was.
+    static func leave() {
+        end()
+        isOpen = false
+        TraceSpace.abandon()
+        tracer_mapping_remove(header)
+        if !Memory.makePrivate(header, Memory.pageBytes) { Memory.replace(header, Memory.pageBytes) }
+        tracer_store_release_32(&tracer_process_page().pointee.dropping, 0)
     }
 
     /// The orderly end. Other threads may still be writing: only what nobody has reserved is given back.

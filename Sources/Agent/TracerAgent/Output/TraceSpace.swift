@@ -42,14 +42,17 @@ enum TraceSpace {
         isRealKernel =
             SystemCall.call(SystemCall.madvise, anchor, Memory.pageBytes, 0x7fff_ffff) == -Failure.invalid
             && tracer_is_under_valgrind() == 0
-        lock = Lock()
     }
     /// The hole at the beginning: no more than the file may have.
     static var firstLength: UInt64 {
         ahead(of: UInt64(TRACE_HEADER_BYTES), by: leastAhead)
     }
 
-    /// In a forked child.
+    /// In a forked child: another thread of the parent may have held the lock.
+    static func becomeChild() {
+        lock = Lock()
+        abandon()
+    }
     static func abandon() {
         Memory.release(UnsafeMutableRawPointer(bitPattern: anchor), Memory.pageBytes)
         anchor = 0

@@ -8,6 +8,8 @@ import CSupport
 struct Lock {
     /// While the modules of a start are bound and there is no other thread: nobody else uses anything of ours.
     nonisolated(unsafe) static var isAlone = false
+    /// While a task runs in the agent that has another thread's block (Attach.swift).
+    nonisolated(unsafe) static var asksKernel = false
     private var word: UInt32 = 0
     private static let waiters: UInt32 = 1 &<< 31 // FUTEX_WAITERS
     nonisolated(unsafe) private static var isPlain: UInt32 = 0
@@ -30,7 +32,7 @@ struct Lock {
 
     /// The number of this thread. A forked child has its parent's until it has begun anew: then there is no other thread.
     private static var owner: UInt32 {
-        if let context = tracer_thread_state().pointee.context, context.pointee.tid != 0 { return context.pointee.tid }
+        if !asksKernel, let context = tracer_thread_state().pointee.context, context.pointee.tid != 0 { return context.pointee.tid }
         return UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
     }
 

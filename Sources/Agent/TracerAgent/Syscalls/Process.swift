@@ -23,6 +23,8 @@ enum Process {
 
     /// True if the program ran already when the agent was loaded: it has seen no start, and other threads may be anywhere.
     nonisolated(unsafe) static var wasRunning = false
+    /// True if `tracer attach` began the recording: it may end it, too, and then nothing of the agent's is to be found in a slot.
+    nonisolated(unsafe) static var isAttached = false
 
     /// getauxval(3)'s table stands on the stack, after main's arguments and the environment that the kernel made. A program may have
     /// changed both arrays since (unsetenv(3) shortens one in place): their elements are addresses and zeros, and the table begins with

@@ -67,6 +67,15 @@ enum Memory {
             SystemCall.call(SystemCall.futex, Int(bitPattern: UInt(address)), Futex.wait | Futex.isPrivate, 0, bits($0)) != -Failure.address
         }
     }
+    /// Waits for so many nanoseconds: for a change of a word that nobody reports.
+    static func pause(_ nanoseconds: Int) {
+        var word: UInt32 = 0, time = Timespec(seconds: 0, nanoseconds: nanoseconds)
+        withUnsafePointer(to: &time) { time in
+            withUnsafeMutablePointer(to: &word) {
+                _ = SystemCall.call(SystemCall.futex, bits($0), Futex.wait | Futex.isPrivate, 0, bits(time))
+            }
+        }
+    }
     /// Copies a word that may not be there any more. Returns 8, or minus an errno: EFAULT where nothing is mapped.
     static func copyWord(from address: UInt64, to word: inout UInt64) -> Int {
         withUnsafeMutablePointer(to: &word) { copy(from: address, to: $0, 8) }
@@ -135,6 +144,14 @@ enum Memory {
         !failed(
             SystemCall.call(
                 SystemCall.mremap, bits(pages), byteCount, byteCount, Mapping.mayMoveTo, Int(bitPattern: UInt(address))))
+    }
+    /// Puts memory of the process's own with the same content in the place of a file's. False: there is none.
+    static func makePrivate(_ address: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+        guard let copy = pages(byteCount) else { return false }
+        copy.copyMemory(from: address, byteCount: byteCount)
+        if move(copy, byteCount, to: UInt64(UInt(bitPattern: address))) { return true }
+        release(copy, byteCount)
+        return false
     }
     /// Makes what was written here code. On aarch64 the fetching of instructions must be synchronized. No other core can have
     /// fetched what stood here before: these pages were not executable then, or, at start, there was no other thread.

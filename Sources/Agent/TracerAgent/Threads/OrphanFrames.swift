@@ -15,6 +15,7 @@ extension ThreadRecorder {
         guard let pages = Memory.pages(Int(CONTEXT_BYTES)) else { return nil }
         let context = pages.assumingMemoryBound(to: thread_context.self)
         context.pointee.copies_stack = 1
+        context.pointee.session = session
         context.pointee.state = withUnsafeMutablePointer(to: &orphanState) { $0 }
         orphanState.context = context
         if ThreadRecorder(context.pointee.state).setLists(1 << UInt32(MOST_LIST_BITS)) { return context }

@@ -16,7 +16,12 @@ extension ThreadRecorder {
 
     /// The chunk is closed and a new one is open. False: recording has stopped.
     func openChunk() -> Bool {
-        if !TraceOutput.isWritable { return false }
+        _ = tracer_atomic_add(&ThreadRecorder.opening, 1)
+        tracer_fence() // before it looks: see awaitChunks
+        defer { _ = tracer_atomic_add(&ThreadRecorder.opening, .max) }
+        return TraceOutput.isWritable && openNextChunk()
+    }
+    @inline(never) private func openNextChunk() -> Bool {
         let isPending = isWritePending
         if isPending { settleFrames() } else if growChunk() { return true }
         let own = countOwn(), frames = own &+ countAlternate() &+ Int(context.pointee.span_count)

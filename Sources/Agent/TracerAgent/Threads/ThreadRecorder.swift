@@ -10,12 +10,17 @@ struct ThreadRecorder {
 
     nonisolated(unsafe) static var lock = Lock()
     nonisolated(unsafe) private static var nextIndex: UInt32 = 0
+    /// Number of the present file. A thread whose context has another one goes on in this one from its next slow path on.
+    nonisolated(unsafe) static var session: UInt32 = 0
+    /// How many threads are just opening a chunk.
+    nonisolated(unsafe) static var opening: UInt64 = 0
 
     /// The recorder of the calling thread; a new thread is registered.
     init(_ state: UnsafeMutablePointer<thread_state>) {
         self.state = state
         context = state.pointee.context
         if context.pointee.state == nil { begin() }
+        if context.pointee.session != ThreadRecorder.session { renew() }
         if StackCopying.isExpected && context.pointee.copies_stack == 0 { distrustStack() }
     }
 
@@ -47,6 +52,7 @@ struct ThreadRecorder {
 
     private func begin() {
         context.pointee.state = state
+        context.pointee.session = ThreadRecorder.session
         if context.pointee.position == nil { context.pointee.position = firstPosition() } // a context that was ready has one
         (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds()
         base.pointee.stack_pointer = context.pointee.stack_high // a stack above the thread's own is not its own either
@@ -72,8 +78,52 @@ struct ThreadRecorder {
         }
         return ContextPool.noPosition
     }
+
+    /// The agent is detached: nothing more goes into the file. Waits for threads that are just giving up a chunk, at most for seconds.
+    static func awaitChunks() {
+        tracer_fence() // TraceOutput.isWritable is false: who looks at it from now on opens none
+        for _ in 0..<20_000 where tracer_load_acquire(&opening) != 0 { Memory.pause(100_000) }
+    }
+    /// Puts private memory in the place of chunks: a trampoline that was interrupted may still write there. A chunk is unmapped only by its
+    /// thread, once its context has another one, under this lock.
+    static func leaveChunks() {
+        lock.lock()
+        ThreadContexts.forAll {
+            guard let chunk = $0.pointee.chunk else { return }
+            tracer_mapping_remove(chunk)
+            Memory.replace(chunk, Int($0.pointee.chunk_bytes))
+        }
+        FirstChunks.leaveFile()
+        SpareChunks.leaveFile()
+        lock.unlock()
+    }
+    /// The agent is attached again, to another file. Every thread's chunk is full for now, so that none goes on in the old one.
+    static func beginSession() {
+        lock.lock()
+        session &+= 1
+        nextIndex = 0
+        Ring.forget()
+        FirstChunks.forget()
+        SpareChunks.forgetAll()
+        ThreadRecords.forget()
+        orphans?.pointee.session = session
+        ThreadContexts.forAll { $0.pointee.position.pointee.limit = nil }
+        lock.unlock()
+    }
+    /// The thread's first slow path since: its open frames are carried into the new file, as in a forked child.
+    @inline(never) private func renew() {
+        context.pointee.session = ThreadRecorder.session
+        let chunk = context.pointee.chunk, bytes = Int(context.pointee.chunk_bytes), isPending = isWritePending
+        detachChunk()
+        if let chunk, !isPending { Memory.release(chunk, bytes) } // memory of its own (leaveChunks)
+        position.pointee = write_position(
+            cursor: nil, limit: nil, base: 0, chunk: nil, minimum_ticks: 0, pending: position.pointee.pending, unused: (0, 0))
+        context.pointee.has_gap = 0
+        register(isKnown: true)
+    }
+
     /// Gives the thread its index and a record in the file. In a forked child, whose only thread it is, again or for the first time.
-    func register() {
+    func register(isKnown: Bool = false) {
         context.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
         context.pointee.sequence = 0
         position.pointee.minimum_ticks = Limits.minimumTicks
@@ -82,7 +132,7 @@ struct ThreadRecorder {
         ThreadRecorder.releaseDead(besides: self)
         context.pointee.index = ThreadRecorder.nextIndex
         ThreadRecorder.nextIndex &+= 1
-        ThreadContexts.add(context)
+        if !isKnown { ThreadContexts.add(context) }
         if ThreadContexts.count > 1 { ContextPool.refill() }
         ThreadRecorder.lock.unlock()
         ThreadRecords.begin(context)
@@ -100,17 +150,26 @@ struct ThreadRecorder {
         ThreadContexts.forAll { ThreadRecorder.releaseIfDead($0, self) }
         ThreadRecorder.lock.unlock()
     }
-    private static func releaseIfDead(_ context: ThreadContext, _ other: ThreadRecorder) {
+    /// The same as the agent is detached.
+    static func releaseAllDead() {
+        lock.lock()
+        ThreadContexts.forAll { releaseIfDead($0, nil) }
+        lock.unlock()
+    }
+    private static func releaseIfDead(_ context: ThreadContext, _ other: ThreadRecorder?) {
         if SystemCall.call(SystemCall.tgkill, Int(Process.pid), Int(context.pointee.tid), 0) == -Failure.noProcess {
             releaseDead(context, other)
         }
     }
-    @inline(never) private static func releaseDead(_ context: ThreadContext, _ other: ThreadRecorder) {
-        if context == other.context || !adoptFrames(of: context) { return }
+    @inline(never) private static func releaseDead(_ context: ThreadContext, _ other: ThreadRecorder?) {
+        if context == other?.context || !adoptFrames(of: context) { return }
         ThreadContexts.remove(context)
-        ThreadRecords.end(context)
-        closeChunk(of: context)
-        release(context, isOwn: true)
+        let isOwn = context.pointee.session == session
+        if isOwn {
+            ThreadRecords.end(context)
+            closeChunk(of: context)
+        }
+        release(context, isOwn: isOwn)
     }
     /// `isOwn`: its chunk lies in this process's file, not in that of a parent.
     private static func release(_ context: ThreadContext, isOwn: Bool) {
@@ -142,8 +201,9 @@ struct ThreadRecorder {
     /// In a forked child: the other threads do not exist here.
     static func keepOnly(_ recorder: ThreadRecorder) {
         lock = Lock()
+        opening = 0
         resetEnded()
-        Ring.reset()
+        Ring.becomeChild()
         FirstChunks.becomeChild()
         SpareChunks.leaveParents()
         KnownStacks.becomeChild()

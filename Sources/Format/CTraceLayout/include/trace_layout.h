@@ -63,6 +63,21 @@ enum {
     TRACE_STOP_FILE_SIZE = 9,    // RLIMIT_FSIZE
     TRACE_STOP_QUOTA = 10        // the disk quota
 };
+/// Results of tracer_attach and tracer_detach (CSupport/layout.h).
+enum trace_attach_result {
+    TRACE_ATTACH_DONE = 0,
+    TRACE_ATTACH_RECORDING = 1,    // the process is recorded already, or was started with the agent
+    TRACE_ATTACH_NO_MEMORY = 2,
+    TRACE_ATTACH_NO_FILE = 3,      // the trace cannot be created
+    TRACE_ATTACH_NO_CODE = 4,      // the process may not create executable memory
+    TRACE_ATTACH_NO_WIPE = 5,      // the kernel has no MADV_WIPEONFORK (Linux 4.14)
+    TRACE_ATTACH_LOADER = 6,       // the loader's hook is not as expected, or a thread has been loading a library for seconds
+    TRACE_ATTACH_SETTINGS = 7,     // call sites, arguments, depth or clock differ from those of the first time
+    TRACE_ATTACH_CHILD = 8,        // the process was forked from one that had been attached to
+    TRACE_ATTACH_CONFINED = 9,     // the process has restricted its system calls
+    TRACE_ATTACH_NAMESPACE = 10,   // the library is in a namespace of its own (dlmopen), or was not loaded to be attached
+    TRACE_ATTACH_NOT_ATTACHED = 11 // there is nothing to detach from
+};
 #define TRACE_EXIT_KNOWN 0x100000000ull  // in exit_status
 #define TRACE_EXIT_SIGNAL 0x200000000ull // likewise: a signal ended the process, it did not exit with 128 + n itself
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1, TRACE_MODE_COUNTS = 2 };

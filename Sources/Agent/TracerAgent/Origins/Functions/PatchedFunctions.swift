@@ -62,6 +62,7 @@ enum PatchedFunctions {
                         : "other threads already run, or /proc cannot be read: functions of loaded modules are recorded only through slots")
             }
         }
+        if Process.isAttached { wanted = nil } // detaching would leave them
         SpecialFunction.answersUnwinders = wanted != nil
         if wanted != nil { ReturnLocations.offer() }
         if wanted != nil { SpecialFunction.beginKeys() }

@@ -18,7 +18,13 @@ enum LazySlots {
         let module = ModuleTable.modules.pointer(index)
         let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
         let table = image.pointee.linkageTable
-        guard module.pointee.lazy.hook == nil, table & 7 == 0, image.pointee.isData(table &+ 16),
+        if let hook = module.pointee.lazy.hook { // from an earlier attach
+            if image.pointee.word64(table &+ 16) == UInt64(UInt(bitPattern: hook.pointee.target)), access.open(table &+ 16) {
+                ChangedSlots.store(Stubs.stub(of: hook), at: table &+ 16, insteadOf: UInt64(UInt(bitPattern: hook.pointee.target)))
+            }
+            return
+        }
+        guard table & 7 == 0, image.pointee.isData(table &+ 16),
             image.pointee.word64(table &+ 8) == UInt64(UInt(bitPattern: module.pointee.loader)),
             let resolver = image.pointee.word64(table &+ 16), let loader = ModuleTable.module(of: resolver),
             loader.pointee.image.low == Process.loaderBase, let fixup = ProcedureLinkage.fixup(of: resolver, in: &loader.pointee.image),
@@ -31,7 +37,7 @@ enum LazySlots {
         hook.pointee.function = UInt32(index)
         let first = module.pointee.lazy.relocations
         hook.pointee.head = first == 0 ? 0 : (first &- image.pointee.jumpRelocations) / Architecture.fixupUnit
-        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(table &+ 16))!, Stubs.stub(of: hook))
+        ChangedSlots.store(Stubs.stub(of: hook), at: table &+ 16, insteadOf: resolver)
     }
 
     /// True once it is known what `tracer_lazy` must save. CPUID traps to the hypervisor (five VM exits), and most processes never need
@@ -99,10 +105,16 @@ enum LazySlots {
             let address = module.pointee.image.bias &+ relocation.offset
             guard address & 7 == 0, module.pointee.image.isData(address) else { return target }
             var value = target
-            if let symbol = module.pointee.image.symbol(relocation.symbol)?.pointee, let text = module.pointee.image.name(of: symbol) {
+            if ChangedSlots.mayChange, let symbol = module.pointee.image.symbol(relocation.symbol)?.pointee,
+                let text = module.pointee.image.name(of: symbol)
+            {
                 value = Rebinder.stub(of: target, Name(text), calledBy: module) ?? target
             }
-            tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(address))!, value)
+            if value == target {
+                tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(address))!, target)
+            } else {
+                ChangedSlots.store(value, at: address, insteadOf: target)
+            }
             return value
         }
     }

@@ -217,7 +217,7 @@ struct Rebinder {
         if policy == .start { return module.pointee.isStartup ? hookStart(slot, target) : () }
         if !access.open(slot) { return }
         guard let stub = Rebinder.stub(of: target, in: owner, name, policy, calledBy: module) else { return }
-        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
+        ChangedSlots.store(stub, at: slot, insteadOf: target)
     }
 
     /// Returns the value for a slot with this target. nil: the target.

@@ -1,0 +1,390 @@
+"""The agent's side of `tracer attach`: a task of its own, made as the tool makes it (clone(2), without a thread block), calls tracer_attach,
+tracer_detach, and tracer_attach again, while threads call through slots. What is recorded is what they count themselves, slots are as
+before afterwards, and the thread whose block the task has notices nothing."""
+import os
+import re
+import struct
+import subprocess
+
+import harness
+import late
+import suite
+import tracefile
+from harness import expect
+
+TASK = late.COMMON + r"""
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+static int (*attach)(const char *), (*detach)(void);
+struct task { const char *settings; int result; _Atomic int tid, done; };
+static int entered(void *given) {
+    struct task *task = given;
+    task->result = task->settings ? attach(task->settings) : detach();
+    atomic_store(&task->done, 1);
+    /* Through no slot: a recorded call would be one of the thread whose block this is. */
+#ifdef __x86_64__
+    __asm__ volatile("syscall" : : "a"(SYS_exit), "D"(0) : "memory");
+#else
+    register long number __asm__("x8") = SYS_exit, status __asm__("x0") = 0;
+    __asm__ volatile("svc #0" : : "r"(number), "r"(status) : "memory");
+#endif
+    __builtin_unreachable();
+}
+/* As the tool does it: not a thread of libc's, and with the thread block of its maker, which runs on. */
+static int in_a_task(const char *settings) {
+    static char *stack;
+    if (!stack) stack = mmap(0, 262144, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct task task = {settings, -1, 0, 0};
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    int tid = clone(entered, stack + 262144, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, &task);
+    sigprocmask(SIG_SETMASK, &old, 0);
+    CHECK(tid > 0);
+    errno = 77;
+    long n = 0;
+    while (!atomic_load(&task.done)) n += before(n) > n;
+    CHECK(errno == 77);
+    while (syscall(SYS_tgkill, getpid(), tid, 0) == 0) sched_yield();
+    return task.result;
+}
+static void find(void) {
+    void *agent = load_agent();
+    attach = (int (*)(const char *))dlsym(agent, "tracer_attach");
+    detach = (int (*)(void))dlsym(agent, "tracer_detach");
+    CHECK(attach && detach);
+}
+/* TRACER_OUT=…, and more. */
+static char *settings_for(const char *name, const char *more) {
+    static char text[8192];
+    memset(text, 0, sizeof text);
+    char *end = text + sprintf(text, "TRACER_OUT=%s/%s.trace", getenv("TRACES"), name) + 1;
+    if (more) strcpy(end, more);
+    for (; *end; end++) if (*end == ' ') *end = 0;
+    return text;
+}
+"""
+
+
+class Attach(late.Late):
+    def prepare(self):
+        super().prepare()
+        with open(self.settings.agent, "rb") as file:
+            data = bytearray(file.read())
+        table = subprocess.run(["readelf", "-SW", "--dyn-syms", self.settings.agent], capture_output=True, text=True, check=True).stdout
+        value, section = re.search(r"([0-9a-f]+) +4 OBJECT +GLOBAL +DEFAULT +(\d+) tracer_load_mode", table).groups()
+        address, offset = re.search(rf"\[ *{section}\] \.data +PROGBITS +([0-9a-f]+) ([0-9a-f]+)", table).groups()
+        place = int(value, 16) - int(address, 16) + int(offset, 16)
+        expect(data[place:place + 4] == bytes(4), "not 0")
+        struct.pack_into("<I", data, place, 1)
+        self.agent = self.path("libtracer.so")
+        suite.write(self.agent, bytes(data), 0o755)
+
+    def bare_environment(self, **variables):
+        whole = {**super().bare_environment(), "AGENT": self.agent, "TRACES": self.traces}
+        return {name: value for name, value in whole.items() if not name.startswith("TRACER_")} | variables
+
+    def program(self, source, *words, **options):
+        return self.build("program", *words, "-lpart", "-lpthread", "-ldl", source=TASK + source, **options)
+
+    def named_any(self):
+        return self.checked_traces()
+
+    def named(self, **options):
+        """Traces by name; none has a start, and each is complete."""
+        found = {os.path.basename(trace.path)[:-6]: trace for trace in self.checked_traces(**options)}
+        for trace in found.values():
+            expect(trace.header["state"] == tracefile.FINISHED, f"{trace.path}: {trace.state}")
+        return found
+
+
+ONCE_MAIN = r"""
+int main(void) {
+    find();
+    for (int n = 0; n < 50; n++) after(n);
+    CHECK(detach && in_a_task(0) == %d);
+    for (int n = 0; n < 50; n++) after(n);
+    CHECK(in_a_task(settings_for("first", 0)) == 0);
+    for (int n = 0; n < 100; n++) after(n);
+    CHECK(in_a_task(settings_for("again", 0)) == %d);
+    for (int n = 0; n < 10; n++) after(n);
+    CHECK(in_a_task(0) == 0);
+    for (int n = 0; n < 1000; n++) after(n);
+    CHECK(in_a_task(0) == %d);
+    CHECK(in_a_task(settings_for("second", 0)) == 0);
+    for (int n = 0; n < 7; n++) after(n);
+    CHECK(deep(30) == 30);
+    return 0;
+}
+""" % (11, 1, 11)
+
+
+def records_between_attach_and_detach_alone(test):
+    for how in ("lazy", "now"):
+        test.start(test.program(ONCE_MAIN, "-Wl,-z," + how))
+        traces = test.named()
+        expect(set(traces) == {"first", "second"}, sorted(traces))
+        first, second = late.counts(traces["first"]), late.counts(traces["second"])
+        expect(first["after"] == 110 and second["after"] == 7 and second["deep"] == 31, f"{first} {second}")
+        for trace in traces.values():
+            late.has_no_start(test, trace)
+
+
+LOOP_MAIN = r"""
+enum { THREADS = 3, TIMES = %d, CALLS = 400 };
+static volatile int stop, phase;
+static atomic_int in_phase;
+static void *run(void *number) { /* between the phases it calls all the while */
+    int seen = 0;
+    long n = 0;
+    while (!stop) {
+        if (phase > seen) {
+            seen = phase;
+            for (int i = 0; i < CALLS; i++) CHECK(after(i) == i + 2);
+            CHECK(deep(10) == 10);
+            atomic_fetch_add(&in_phase, 1);
+        }
+        CHECK(before(n) == n + 1);
+        free(malloc(50));
+        n++;
+    }
+    return number;
+}
+int main(void) {
+    find();
+    pthread_t threads[THREADS];
+    for (long n = 0; n < THREADS; n++) CHECK(!pthread_create(&threads[n], 0, run, (void *)n));
+    for (int time = 0; time < TIMES; time++) {
+        char name[40];
+        sprintf(name, "t%%d", time);
+        int result = in_a_task(settings_for(name, 0));
+        if (result) fprintf(stderr, "attach %%d: %%d\n", time, result);
+        CHECK(result == 0);
+        phase++;
+        while (atomic_load(&in_phase) < THREADS * (time + 1)) sched_yield();
+        CHECK(in_a_task(0) == 0);
+    }
+    stop = 1;
+    for (int n = 0; n < THREADS; n++) CHECK(!pthread_join(threads[n], 0));
+    return 0;
+}
+"""
+
+
+def records_every_call_of_each_of_many_attaches(test):
+    times = 12 if not harness.EMULATOR else 4
+    for how in ("now", "lazy"):
+        test.start(test.program(LOOP_MAIN % times, "-Wl,-z," + how))
+        traces = test.named()
+        expect(len(traces) == times, sorted(traces))
+        for name, trace in traces.items():
+            found = late.counts(trace)
+            expect(found["after"] == 3 * 400 and found["deep"] == 3 * 11, f"{how} {name}: {found}")
+            late.has_no_start(test, trace)
+
+
+SLOTS_MAIN = r"""
+#include <link.h>
+static uint64_t sums[2];
+static int which;
+/* All writable pages of a module that a file was mapped for, but the agent's: relocated slots and what else the loader wrote. */
+static int sum_of(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    if (strstr(info->dlpi_name, "libtracer") || strstr(info->dlpi_name, "ld-") || strstr(info->dlpi_name, "vdso")) return 0;
+    for (int n = 0; n < info->dlpi_phnum; n++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[n];
+        if (header->p_type != PT_GNU_RELRO) continue;
+        for (uint64_t *word = (uint64_t *)(info->dlpi_addr + header->p_vaddr); word + 1 <= (uint64_t *)(info->dlpi_addr + header->p_vaddr + header->p_memsz); word++)
+            sums[which] = sums[which] * 31 + *word;
+    }
+    return 0;
+}
+static void all(void) { for (int n = 0; n < 10; n++) { after(n); before(n); free(malloc(10)); deep(3); } }
+int main(void) {
+    find();
+    unsigned char hook[16];
+    memcpy(hook, (void *)_r_debug.r_brk, 16);
+    all();
+    dl_iterate_phdr(sum_of, 0);
+    CHECK(in_a_task(settings_for("a", 0)) == 0);
+    all();
+    CHECK(in_a_task(0) == 0);
+    which = 1;
+    dl_iterate_phdr(sum_of, 0);
+    CHECK(sums[0] == sums[1]);
+#ifdef __x86_64__
+    int ret = hook[0] == 0xc3 ? 0 : 4;
+    CHECK(!memcmp(hook, (void *)_r_debug.r_brk, ret + 1)); /* behind the return is padding */
+#else
+    CHECK(!memcmp(hook, (void *)_r_debug.r_brk, 8));
+#endif
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[4096];
+    while (fgets(line, sizeof line, maps)) CHECK(!strstr(line, ".trace"));
+    fclose(maps);
+    struct sigaction action;
+    CHECK(!sigaction(SIGBUS, 0, &action) && action.sa_handler == SIG_DFL);
+    return 0;
+}
+"""
+
+
+def leaves_slots_hook_signals_and_mappings_as_they_were(test):
+    for how in ("now", "lazy"):
+        test.start(test.program(SLOTS_MAIN, "-Wl,-z," + how))
+        found = late.counts(test.named()["a"])
+        expect(found["after"] == 10 and found["deep"] == 40, found)
+
+
+BLOCKED_MAIN = r"""
+static int pipes[2];
+static void *waits(void *number) {
+    char byte;
+    for (int n = 0; n < 3; n++) CHECK(read(pipes[0], &byte, 1) == 1);
+    for (int n = 0; n < 20; n++) after(n);
+    return number;
+}
+static long inner(long n) { /* open from the first attach on, while the second begins */
+    CHECK(in_a_task(0) == 0);
+    for (int i = 0; i < 5; i++) after(i);
+    CHECK(in_a_task(settings_for("second", 0)) == 0);
+    for (int i = 0; i < 3; i++) after(i);
+    return n + 1;
+}
+int main(void) {
+    find();
+    CHECK(!pipe(pipes));
+    pthread_t thread;
+    CHECK(!pthread_create(&thread, 0, waits, 0));
+    usleep(1000);
+    CHECK(in_a_task(settings_for("first", 0)) == 0);
+    CHECK(write(pipes[1], "x", 1) == 1);
+    usleep(3000); // the thread is in a recorded read
+    for (int i = 0; i < 9; i++) after(i);
+    CHECK(calls_back(inner, 1) == 3);
+    CHECK(write(pipes[1], "xx", 2) == 2);
+    CHECK(!pthread_join(thread, 0));
+    for (int i = 0; i < 2; i++) after(i);
+    return 0;
+}
+"""
+
+
+def lets_calls_return_that_were_open_when_it_was_detached(test):
+    """They are open at the end of the first trace, and from the beginning of the second."""
+    test.start(test.program(BLOCKED_MAIN, "-Wl,-z,now"))
+    traces = test.named()
+    first, second = late.counts(traces["first"]), late.counts(traces["second"])
+    expect(first["after"] == 9 and second["after"] == 3 + 20 + 2, f"{first} {second}")
+
+
+COMES_MAIN = r"""
+static void opens(void) {
+    void *caller = dlopen("libcaller.so", RTLD_LAZY);
+    CHECK(caller);
+    int (*bar)(void) = (int (*)(void))dlsym(caller, "bar");
+    CHECK(bar() == 2 && !dlclose(caller));
+}
+static volatile int stop;
+static void *run(void *number) { while (!stop) opens(); return number; }
+int main(void) {
+    find();
+    CHECK(dlopen("libfirst.so", RTLD_LAZY));
+    pthread_t threads[2];
+    for (long n = 0; n < 2; n++) CHECK(!pthread_create(&threads[n], 0, run, (void *)n));
+    for (int time = 0; time < 10; time++) {
+        char name[40];
+        sprintf(name, "t%d", time);
+        CHECK(in_a_task(settings_for(name, 0)) == 0);
+        for (int n = 0; n < 20; n++) opens();
+        CHECK(in_a_task(0) == 0);
+        for (int n = 0; n < 20; n++) opens();
+    }
+    stop = 1;
+    for (int n = 0; n < 2; n++) CHECK(!pthread_join(threads[n], 0));
+    return 0;
+}
+"""
+
+
+def follows_modules_that_come_and_go_between_attaches(test):
+    test.build("libfirst.so", "-shared", "-fPIC", source="int foo(void) { return 1; }")
+    test.build("libsecond.so", "-shared", "-fPIC", source="int foo(void) { return 2; }")
+    test.build("libcaller.so", "-shared", "-fPIC", "-Wl,-z,lazy", "-lsecond", source="int foo(void); int bar(void) { int n = foo(); __asm__ volatile(\"\"); return n; }")
+    test.start(test.program(COMES_MAIN, "-Wl,-z,now"))
+    traces = test.named()
+    expect(len(traces) == 10, sorted(traces))
+    for trace in traces.values():
+        found = late.counts(trace)
+        expect(found["dlopen"] >= 20 and found["foo"] >= 20, found)
+
+
+FORK_MAIN = r"""
+int main(int count, char **words) {
+    find();
+    CHECK(in_a_task(settings_for("parent.%p", count > 1 ? words[1] : 0)) == 0);
+    for (int n = 0; n < 5; n++) after(n);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int n = 0; n < 30; n++) after(n);
+        if (fork() == 0) execl("/bin/true", "true", (char *)0);
+        wait(0);
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(in_a_task(0) == 0);
+    if (fork() == 0) { for (int n = 0; n < 30; n++) after(n); CHECK(in_a_task(settings_for("never", 0)) == 8); exit(0); }
+    CHECK(wait(&status) > 0 && status == 0);
+    return 0;
+}
+"""
+
+
+def records_forked_children_as_the_setting_says(test):
+    program = test.program(FORK_MAIN, "-Wl,-z,now")
+    for setting, wanted in ((None, [0, 5, 30]), ("TRACER_CHILDREN=off", [5])):
+        test.start(program, *([setting] if setting else []))
+        traces = test.named_any()
+        expect(sorted(late.counts(trace)["after"] for trace in traces) == wanted, [late.counts(trace) for trace in traces])
+
+
+SETTINGS_MAIN = r"""
+int main(void) {
+    find();
+    CHECK(in_a_task(settings_for("no/such/directory", 0)) == 3);
+    CHECK(in_a_task(settings_for("first", "TRACER_INCLUDE=after TRACER_FUNCTIONS=*")) == 0);
+    for (int n = 0; n < 5; n++) after(n), before(n);
+    CHECK(in_a_task(0) == 0);
+    CHECK(in_a_task(settings_for("other", "TRACER_CALLSITES=on")) == 7);
+    CHECK(in_a_task(settings_for("second", "TRACER_MINMS=1000")) == 0);
+    for (int n = 0; n < 5; n++) after(n), before(n);
+    CHECK(in_a_task(0) == 0);
+    CHECK(in_a_task(settings_for("third", 0)) == 0);
+    for (int n = 0; n < 6; n++) after(n), before(n);
+    return 0;
+}
+"""
+
+
+def takes_settings_from_the_text_and_says_nothing_on_stderr(test):
+    test.start(test.program(SETTINGS_MAIN, "-Wl,-z,now"))
+    traces = test.named()
+    expect(set(traces) == {"first", "second", "third"}, sorted(traces))
+    first, second, third = (late.counts(traces[name]) for name in ("first", "second", "third"))
+    expect(first["after"] == 5 and not first["before"], first)
+    expect(not second["after"], second)
+    expect(third["after"] == 6 and third["before"] >= 6, third)
+    expect("the program already runs" in str(traces["first"].texts), traces["first"].texts)
+
+
+def tests():
+    return suite.tests_of(__name__, Attach)
+
+
+MODES = {"slots": "*", "arm": "*"}
