@@ -70,9 +70,11 @@ extension Agent {
         if !isRecorded || !isPrepared { return TRACE_ATTACH_NOT_ATTACHED }
         if isOfParent { return TRACE_ATTACH_CHILD }
         if TraceOutput.isConfined { return TRACE_ATTACH_CONFINED }
-        tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
-        ReturnLabels.close()
-        LoaderWatch.end()
+        let isOver = LoaderWatch.end {
+            tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
+            ReturnLabels.close()
+        }
+        if !isOver { return TRACE_ATTACH_LOADER }
         ThreadRecorder.releaseAllDead()
         ProcessTitle.write()
         leaveFile()

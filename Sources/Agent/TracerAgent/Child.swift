@@ -9,6 +9,8 @@ extension Agent {
         Process.readNumber()
         FileJob.recorder = 0 // its parent is the program
         Message.isRecording = false
+        Lock.asksKernel = false
+        LoaderWatch.becomeChild()
         let wasRecorded = isRecorded
         recorder.forgetSharing()
         FramePool.becomeChild()

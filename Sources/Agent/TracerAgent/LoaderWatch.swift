@@ -14,6 +14,9 @@ enum LoaderWatch {
     /// 1: the thread that has the loader's lock is in the hook, and the lists are as they are.
     nonisolated(unsafe) private static var isInHook: UInt32 = 0
 
+    /// In a forked child: another thread of the parent may have been in the hook.
+    static func becomeChild() { isInHook = 0 }
+
     /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_…. nil: where the
     /// agent is attached, which does not have the loader's lock, its lists cannot be read.
     static func begin() -> UInt32? {
@@ -197,11 +200,17 @@ enum LoaderWatch {
         InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
         MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
     }
-    /// What the agent has changed for the loader and the program's calls is as it was.
-    static func end() {
-        ModuleLock.locked {
+    /// What the agent has changed for the loader and the program's calls is as it was, once `first` is done. False: the loader's lists cannot
+    /// be read, and nothing has changed.
+    static func end(_ first: () -> Void) -> Bool {
+        guard let debug = LoaderDebug.find() else { return false }
+        return ModuleLock.locked {
+            if !isSettled(debug) { return false }
+            retireMissing(debug) // a thread that has unmapped some may wait in the hook
+            first()
             ChangedSlots.putBack()
             LoaderHook.close()
+            return true
         }
     }
 

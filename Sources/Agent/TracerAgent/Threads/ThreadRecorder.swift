@@ -112,6 +112,12 @@ struct ThreadRecorder {
     }
     /// The thread's first slow path since: its open frames are carried into the new file, as in a forked child.
     @inline(never) private func renew() {
+        // A forked child begins a file of its own (becomeChild), and another task that has the thread's block leaves its context alone.
+        if tracer_process_page().pointee.alive == 0
+            || UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid)) != context.pointee.tid
+        {
+            return
+        }
         context.pointee.session = ThreadRecorder.session
         let chunk = context.pointee.chunk, bytes = Int(context.pointee.chunk_bytes), isPending = isWritePending
         detachChunk()
@@ -218,6 +224,7 @@ struct ThreadRecorder {
         ThreadContexts.removeAll()
         nextIndex = 0
         SpareChunks.becomeChild(besides: recorder.context.pointee.chunk)
+        recorder.context.pointee.session = session
         recorder.detachChunk()
         recorder.stopCounting()
         leaveParentsFile()
