@@ -114,6 +114,7 @@ public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!, _ lab
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
     recorder.endPassing()
+    recorder.goOn()
     stopAfterLoss()
     recorder.returned(to: label, at: stackPointer, now)
     reportStop()
@@ -162,6 +163,7 @@ public func tracer_slow_instrumented_exit(
 ) {
     guard let recorder = ownRecorder(state) else { return }
     recorder.endPassing()
+    recorder.goOn()
     stopAfterLoss()
     recorder.exitInstrumented(function, at: stackPointer, from: site, isLast: Spills(stackPointer).returnAddress == site)
     reportStop()

@@ -10,6 +10,8 @@ struct Lock {
     nonisolated(unsafe) static var isAlone = false
     /// While a task runs in the agent that has another thread's block (Attach.swift).
     nonisolated(unsafe) static var asksKernel = false
+    /// ThreadRecorder.session. A context of an earlier one, or one that is shared, may be in the hands of a child of vfork.
+    nonisolated(unsafe) static var session: UInt32 = 0
     private var word: UInt32 = 0
     private static let waiters: UInt32 = 1 &<< 31 // FUTEX_WAITERS
     nonisolated(unsafe) private static var isPlain: UInt32 = 0
@@ -32,7 +34,11 @@ struct Lock {
 
     /// The number of this thread. A forked child has its parent's until it has begun anew: then there is no other thread.
     private static var owner: UInt32 {
-        if !asksKernel, let context = tracer_thread_state().pointee.context, context.pointee.tid != 0 { return context.pointee.tid }
+        if !asksKernel, let context = tracer_thread_state().pointee.context, context.pointee.tid != 0, context.pointee.sharing == 0,
+            context.pointee.session == session
+        {
+            return context.pointee.tid
+        }
         return UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
     }
 

@@ -20,11 +20,12 @@ enum MemorySharing {
 extension ThreadRecorder {
     private var child: Frame { tracer_child(context)! }
     /// The trampolines pass everything: a child of vfork runs.
-    private var isPassing: Bool { state.pointee.top == child }
+    var isPassing: Bool { state.pointee.top == child }
 
     /// True if the running thread is not the one of this context. For a child that runs at the same time Swift is not even called.
     var isOther: Bool {
         context.pointee.sharing == UInt32(SHARING_SUSPENDED) && SystemCall.call(SystemCall.gettid) != Int(context.pointee.tid)
+            || context.pointee.session != ThreadRecorder.session // a child of vfork that nobody has seen being made (renew)
     }
 
     // MARK: - Begin

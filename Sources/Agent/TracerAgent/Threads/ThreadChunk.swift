@@ -19,7 +19,7 @@ extension ThreadRecorder {
         _ = tracer_atomic_add(&ThreadRecorder.opening, 1)
         tracer_fence() // before it looks: see awaitChunks
         defer { _ = tracer_atomic_add(&ThreadRecorder.opening, .max) }
-        return TraceOutput.isWritable && openNextChunk()
+        return TraceOutput.isWritable && context.pointee.session == ThreadRecorder.session && openNextChunk()
     }
     @inline(never) private func openNextChunk() -> Bool {
         let isPending = isWritePending

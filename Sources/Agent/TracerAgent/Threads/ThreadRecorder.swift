@@ -11,7 +11,7 @@ struct ThreadRecorder {
     nonisolated(unsafe) static var lock = Lock()
     nonisolated(unsafe) private static var nextIndex: UInt32 = 0
     /// Number of the present file. A thread whose context has another one goes on in this one from its next slow path on.
-    nonisolated(unsafe) static var session: UInt32 = 0
+    static var session: UInt32 { Lock.session }
     /// How many threads are just opening a chunk.
     nonisolated(unsafe) static var opening: UInt64 = 0
 
@@ -20,7 +20,7 @@ struct ThreadRecorder {
         self.state = state
         context = state.pointee.context
         if context.pointee.state == nil { begin() }
-        if context.pointee.session != ThreadRecorder.session { renew() }
+        goOn()
         if StackCopying.isExpected && context.pointee.copies_stack == 0 { distrustStack() }
     }
 
@@ -54,8 +54,16 @@ struct ThreadRecorder {
         context.pointee.state = state
         context.pointee.session = ThreadRecorder.session
         if context.pointee.position == nil { context.pointee.position = firstPosition() } // a context that was ready has one
-        (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds()
-        base.pointee.stack_pointer = context.pointee.stack_high // a stack above the thread's own is not its own either
+        // A child of vfork that was made when no slot led here yet: what it has made is for its thread (renew).
+        let isOfParent = Process.wasRunning && tracer_process_page().pointee.alive != 0 && !isInProcess
+        if isOfParent {
+            context.pointee.tid = 0
+            context.pointee.session = ThreadRecorder.session &- 1
+            (context.pointee.stack_low, context.pointee.stack_high) = (0, .max)
+            state.pointee.low = .max
+        } else {
+            findStack()
+        }
         base.setElsewhere()
         alternateMode.pointee.last = UInt32(LAST_ALTERNATE_MODE)
         setChanging(false)
@@ -63,9 +71,14 @@ struct ThreadRecorder {
         let first = (MemoryLayout<thread_context>.size &+ 127) & ~127
         addRecords(UnsafeMutableRawPointer(context) + first, (Int(CONTEXT_BYTES) &- first) / Int(FRAME_BYTES), above: base)
         // In a forked child the file is the parent's still, and another thread of the parent may have held its locks: becomeChild does it.
-        if tracer_process_page().pointee.alive != 0 { register() }
+        if tracer_process_page().pointee.alive != 0 && !isOfParent { register() }
         state.pointee.position = position
     }
+    private func findStack() {
+        (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds()
+        base.pointee.stack_pointer = context.pointee.stack_high // a stack above the thread's own is not its own either
+    }
+    private var isInProcess: Bool { UInt64(truncatingIfNeeded: SystemCall.call(SystemCall.getpid)) == UInt64(Process.pid) }
 
     private func firstPosition() -> UnsafeMutablePointer<write_position> {
         if tracer_process_page().pointee.alive != 0 {
@@ -100,7 +113,7 @@ struct ThreadRecorder {
     /// The agent is attached again, to another file. Every thread's chunk is full for now, so that none goes on in the old one.
     static func beginSession() {
         lock.lock()
-        session &+= 1
+        Lock.session &+= 1
         nextIndex = 0
         Ring.forget()
         FirstChunks.forget()
@@ -111,21 +124,26 @@ struct ThreadRecorder {
         lock.unlock()
     }
     /// The thread's first slow path since: its open frames are carried into the new file, as in a forked child.
+    func goOn() {
+        if context.pointee.session != ThreadRecorder.session && !isPassing { renew() }
+    }
     @inline(never) private func renew() {
         // A forked child begins a file of its own (becomeChild), and another task that has the thread's block leaves its context alone.
+        let isNew = context.pointee.tid == 0
         if tracer_process_page().pointee.alive == 0
-            || UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid)) != context.pointee.tid
+            || (isNew ? !isInProcess : UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid)) != context.pointee.tid)
         {
             return
         }
         context.pointee.session = ThreadRecorder.session
+        if isNew { findStack() }
         let chunk = context.pointee.chunk, bytes = Int(context.pointee.chunk_bytes), isPending = isWritePending
         detachChunk()
         if let chunk, !isPending { Memory.release(chunk, bytes) } // memory of its own (leaveChunks)
         position.pointee = write_position(
             cursor: nil, limit: nil, base: 0, chunk: nil, minimum_ticks: 0, pending: position.pointee.pending, unused: (0, 0))
         context.pointee.has_gap = 0
-        register(isKnown: true)
+        register(isKnown: !isNew)
     }
 
     /// Gives the thread its index and a record in the file. In a forked child, whose only thread it is, again or for the first time.
