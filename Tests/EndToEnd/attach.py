@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 
+import build
 import harness
 import late
 import suite
@@ -16,16 +17,15 @@ TASK = late.COMMON + r"""
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 static int (*attach)(const char *), (*detach)(void);
-struct task { const char *settings; int result; _Atomic int tid, done; };
+struct task { const char *settings; int result, done; };
 static int entered(void *given) {
-    struct task *task = given;
+    struct task *task = (struct task *)given;
     task->result = task->settings ? attach(task->settings) : detach();
-    atomic_store(&task->done, 1);
+    __atomic_store_n(&task->done, 1, __ATOMIC_SEQ_CST);
     /* Through no slot: a recorded call would be one of the thread whose block this is. */
 #ifdef __x86_64__
     __asm__ volatile("syscall" : : "a"(SYS_exit), "D"(0) : "memory");
@@ -38,8 +38,8 @@ static int entered(void *given) {
 /* As the tool does it: not a thread of libc's, and with the thread block of its maker, which runs on. */
 static int in_a_task(const char *settings) {
     static char *stack;
-    if (!stack) stack = mmap(0, 262144, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct task task = {settings, -1, 0, 0};
+    if (!stack) stack = (char *)mmap(0, 262144, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct task task = {settings, -1, 0};
     sigset_t all, old;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &old);
@@ -48,7 +48,7 @@ static int in_a_task(const char *settings) {
     CHECK(tid > 0);
     errno = 77;
     long n = 0;
-    while (!atomic_load(&task.done)) n += before(n) > n;
+    while (!__atomic_load_n(&task.done, __ATOMIC_SEQ_CST)) n += before(n) > n;
     CHECK(errno == 77);
     while (syscall(SYS_tgkill, getpid(), tid, 0) == 0) sched_yield();
     return task.result;
@@ -91,6 +91,13 @@ class Attach(late.Late):
 
     def program(self, source, *words, **options):
         return self.build("program", *words, "-lpart", "-lpthread", "-ldl", source=TASK + source, **options)
+
+    def plugins(self):
+        """libcaller.so needs libsecond.so, whose foo it is to call, and not that of libfirst.so."""
+        self.build("libfirst.so", "-shared", "-fPIC", source="int foo(void) { return 1; }")
+        self.build("libsecond.so", "-shared", "-fPIC", source="int foo(void) { return 2; }")
+        self.build("libcaller.so", "-shared", "-fPIC", "-Wl,-z,lazy", "-lsecond",
+                   source="int foo(void); int bar(void) { int n = foo(); __asm__ volatile(\"\"); return n; }")
 
     def named_any(self):
         return self.checked_traces()
@@ -138,7 +145,7 @@ def records_between_attach_and_detach_alone(test):
 LOOP_MAIN = r"""
 enum { THREADS = 3, TIMES = %d, CALLS = 400 };
 static volatile int stop, phase;
-static atomic_int in_phase;
+static int in_phase;
 static void *run(void *number) { /* between the phases it calls all the while */
     int seen = 0;
     long n = 0;
@@ -147,7 +154,7 @@ static void *run(void *number) { /* between the phases it calls all the while */
             seen = phase;
             for (int i = 0; i < CALLS; i++) CHECK(after(i) == i + 2);
             CHECK(deep(10) == 10);
-            atomic_fetch_add(&in_phase, 1);
+            __atomic_fetch_add(&in_phase, 1, __ATOMIC_SEQ_CST);
         }
         CHECK(before(n) == n + 1);
         free(malloc(50));
@@ -166,7 +173,7 @@ int main(void) {
         if (result) fprintf(stderr, "attach %%d: %%d\n", time, result);
         CHECK(result == 0);
         phase++;
-        while (atomic_load(&in_phase) < THREADS * (time + 1)) sched_yield();
+        while (__atomic_load_n(&in_phase, __ATOMIC_SEQ_CST) < THREADS * (time + 1)) sched_yield();
         CHECK(in_a_task(0) == 0);
     }
     stop = 1;
@@ -313,9 +320,7 @@ int main(void) {
 
 
 def follows_modules_that_come_and_go_between_attaches(test):
-    test.build("libfirst.so", "-shared", "-fPIC", source="int foo(void) { return 1; }")
-    test.build("libsecond.so", "-shared", "-fPIC", source="int foo(void) { return 2; }")
-    test.build("libcaller.so", "-shared", "-fPIC", "-Wl,-z,lazy", "-lsecond", source="int foo(void); int bar(void) { int n = foo(); __asm__ volatile(\"\"); return n; }")
+    test.plugins()
     test.start(test.program(COMES_MAIN, "-Wl,-z,now"))
     traces = test.named()
     expect(len(traces) == 10, sorted(traces))
@@ -383,8 +388,86 @@ def takes_settings_from_the_text_and_says_nothing_on_stderr(test):
     expect("the program already runs" in str(traces["first"].texts), traces["first"].texts)
 
 
+BESIDE_MAIN = r"""
+#include <stdexcept>
+static volatile int stop;
+static void *brief(void *number) { for (int n = 0; n < 20; n++) after(n); return number; }
+static void *creates(void *unused) {
+    while (!stop) {
+        pthread_t threads[4];
+        for (int n = 0; n < 4; n++) CHECK(!pthread_create(&threads[n], 0, brief, 0));
+        for (int n = 0; n < 4; n++) CHECK(!pthread_join(threads[n], 0));
+    }
+    return unused;
+}
+static void *forks(void *unused) {
+    while (!stop) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) { for (int n = 0; n < 30; n++) after(n); _exit(5); }
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    }
+    return unused;
+}
+static void *vforks(void *unused) {
+    while (!stop) {
+        int status;
+        pid_t child = vfork();
+        if (child == 0) { execl("/bin/true", "true", (char *)0); _exit(9); }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    return unused;
+}
+static long thrower(long n) { if (n % 3 == 0) throw std::runtime_error("third"); return n; }
+static void *throws(void *unused) {
+    for (long n = 0, caught = 0; !stop; n += 30) {
+        CHECK(caught * 3 == n);
+        for (int i = 0; i < 30; i++) try { calls_back(thrower, i); } catch (const std::runtime_error &) { caught++; }
+    }
+    return unused;
+}
+static void handler(int unused) { (void)unused; after(1); }
+static void *signals(void *thread) { while (!stop) { pthread_kill(*(pthread_t *)thread, SIGUSR1); usleep(100); } return 0; }
+static void *opens(void *unused) {
+    while (!stop) {
+        void *caller = dlopen("libcaller.so", RTLD_LAZY);
+        CHECK(caller);
+        int (*bar)(void) = (int (*)(void))dlsym(caller, "bar");
+        CHECK(bar() == 2 && !dlclose(caller));
+    }
+    return unused;
+}
+int main(void) {
+    find();
+    signal(SIGUSR1, handler);
+    CHECK(dlopen("libfirst.so", RTLD_LAZY));
+    void *(*bodies[])(void *) = {creates, throws, opens, signals, forks, vforks};
+    pthread_t threads[6];
+    for (int n = 0; n < 6; n++) CHECK(!pthread_create(&threads[n], 0, bodies[n], &threads[1]));
+    for (int time = 0; time < TIMES; time++) {
+        char name[40];
+        sprintf(name, "t%d", time);
+        CHECK(in_a_task(settings_for(name, "TRACER_CHILDREN=off")) == 0);
+        usleep(500);
+        CHECK(in_a_task(0) == 0);
+    }
+    stop = 1;
+    for (int n = 0; n < 6; n++) CHECK(!pthread_join(threads[n], 0));
+    return 0;
+}
+"""
+
+
+def changes_nothing_beside_threads_that_do_what_programs_do(test):
+    """They create threads, throw, load and unload, get signals, fork and vfork all the while."""
+    test.plugins()
+    test.start(test.program(BESIDE_MAIN, "-Wl,-z,lazy", "-DTIMES=15", driver=build.DRIVERS["gcc"][".cpp"]))
+    expect(len(test.named(walk=False)) == 15, "traces")
+
+
 def tests():
     return suite.tests_of(__name__, Attach)
 
 
-MODES = {"slots": "*", "arm": "*"}
+# An emulator of user programs does not know what a page that a fork wipes is to a child of vfork.
+MODES = {"slots": "*", "arm": "records* leaves* lets* follows* takes*"}

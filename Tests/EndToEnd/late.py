@@ -21,7 +21,13 @@ COMMON = r"""
 #include <unistd.h>
 #define CHECK(condition) do { if (!(condition)) { fprintf(stderr, "%d: not so: %s\n", __LINE__, #condition); _exit(99); } } while (0)
 #define APART __attribute__((noinline, noclone))
+#ifdef __cplusplus
+extern "C" {
+#endif
 long before(long), after(long), given(long), deep(long), calls_back(long (*)(long), long);
+#ifdef __cplusplus
+}
+#endif
 static void *load_agent(void) {
     void *agent = dlopen(getenv("AGENT"), RTLD_NOW);
     if (!agent) fprintf(stderr, "%s\n", dlerror());
@@ -44,7 +50,7 @@ THREADS, CALLS = 4, 5000
 class Late(suite.Test):
     def prepare(self):
         self.driver = build.DRIVERS["gcc"][".c"]
-        self.build("libpart.so", "-shared", "-fPIC", source=LIBRARY)
+        self.build("libpart.so", "-shared", "-fPIC", "-fexceptions", source=LIBRARY)
 
     def build(self, name, *words, source, driver=None):
         return self.compile(name, "-O1", "-g", "-L.", "-Wl,-rpath," + self.made, *words, source=source, compiler=driver or self.driver)

@@ -1,5 +1,5 @@
 // Attaching and detaching: entered by `tracer attach` on a task of its own (entry.c), which has the thread block of a thread that runs on.
-// So nothing here reads or writes anything of a thread's own; the context of a thread is made at its first call through a stub.
+// Nothing here reads or writes anything of a thread's own; the context of a thread is made at its first call through a stub.
 //
 // Detaching leaves what may still be returned through: stubs, labels, contexts. Attaching again uses them, with a new file, into which the
 // records of the old one are copied, as in a forked child.
