@@ -1,14 +1,11 @@
-// Arguments and results that are integers and pointers, written by the trampolines without the slow path: as ArgumentValues.swift and
-// ThreadRecorder.swift do it, which also do what these refuse. They run on the program's stack with its signals: a handler may run traced
+// Arguments and results, written by the trampolines without the slow path: as ArgumentValues.swift and ThreadRecorder.swift do it, which
+// also do what these refuse. They run on the program's stack with its signals: a handler may run traced
 // code between any two instructions, so words are reserved by one addition, after the clock was read and before the base is looked at.
 // No vector register is used: the trampolines do not save them.
 #include "layout.h"
+#include "scalar.h"
+#include "string_copies.h"
 #include "value_programs.h"
-#if defined(__x86_64__) || !defined(__clang__)
-#define SCALAR __attribute__((target("general-regs-only")))
-#else
-#define SCALAR // LLVM has no such attribute on aarch64, and nothing here is a loop over memory
-#endif
 
 const struct value_program *tracer_value_programs;
 uint64_t tracer_errno_distance;
@@ -64,6 +61,10 @@ SCALAR static inline void put(struct writer *writer, uint64_t value, unsigned by
         *writer->word++ = writer->bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT;
         writer->bits = value >> (56 - writer->count);
         count -= 56;
+        if (count == 56) { // 8 bytes after 48 bits fill two words
+            *writer->word++ = writer->bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT;
+            count = 0;
+        }
         if (count == 0) writer->bits = 0;
     }
     writer->count = count;
@@ -75,18 +76,108 @@ SCALAR static inline uint64_t *finish(struct writer *writer, uint64_t program, u
     return writer->word;
 }
 
+/// A string as it is written: in the program's memory, or copied from there.
+struct text {
+    const uint8_t *bytes;
+    unsigned length, how;
+};
+SCALAR static inline void put_text(struct writer *writer, const struct text *text) {
+    put(writer, text->length | text->how << ARGUMENTS_TEXT_SHIFT, 2);
+    const uint8_t *bytes = text->bytes, *end = bytes + text->length;
+    uint64_t word = 0;
+    for (; end - bytes >= 8; bytes += 8) {
+        __builtin_memcpy(&word, bytes, 8);
+        put(writer, word, 8);
+    }
+    unsigned rest = (unsigned)(end - bytes);
+    if (rest == 0) return;
+    if (text->length >= 8) { // the last eight bytes, without those that are written
+        __builtin_memcpy(&word, end - 8, 8);
+        word >>= 64 - 8 * rest;
+    } else {
+        word = 0;
+        for (unsigned n = 0; n < rest; n++) word |= (uint64_t)bytes[n] << 8 * n;
+    }
+    put(writer, word, rest);
+}
+
+/// The values of a program with strings. Apart, so that calls without strings need no space for them. `after`: the time of the call, since
+/// the base. Returns the word after those written; 0: Swift must do it.
+SCALAR __attribute__((noinline)) static uint64_t *write_strings(struct frame_record *frame, const struct value_program *program,
+                                                                uint64_t more, uint64_t *after) {
+    struct write_position *position = tracer_thread.position;
+    if (position->cursor >= position->limit) return 0; // also in a forked child, whose memory is another process's
+    struct text texts[VALUE_TEXTS];
+    uint8_t copies[VALUE_BYTES];
+    unsigned count = 0, text_count = 0, used = 0;
+    for (unsigned n = 0; n < program->count; n++) {
+        const struct arguments_operation *operation = &program->operations[n];
+        if (operation->kind != ARGUMENTS_STRING) {
+            count += operation->bytes;
+            continue;
+        }
+        struct text *text = &texts[text_count++];
+        uint64_t address = argument(frame, operation->source);
+        unsigned length = tracer_string_in_place(address, VALUE_BYTES, frame->stack_pointer);
+        text->bytes = (const uint8_t *)address;
+        text->how = ARGUMENTS_TEXT_WHOLE;
+        if (!length) {
+            unsigned most = VALUE_BYTES - used;
+            if (!most) return 0;
+            uint8_t *copy = copies + used;
+            length = tracer_copy_string(copy, address, most, frame->stack_pointer);
+            if (length == most && copy[length - 1] != 0) return 0;
+            text->bytes = copy;
+            if (!length) {
+                text->how = ARGUMENTS_TEXT_UNREAD;
+            } else if (copy[length - 1] != 0) {
+                text->how = ARGUMENTS_TEXT_BROKEN;
+                length++;
+            }
+            used += length;
+            frame->enter_ticks = tracer_cycles(); // the call begins after the copying
+        }
+        text->length = text->how == ARGUMENTS_TEXT_UNREAD ? 0 : length - 1;
+        count += 2 + (text->how == ARGUMENTS_TEXT_UNREAD ? (unsigned)sizeof address : text->length);
+    }
+    unsigned words = (count + ARGUMENTS_DATA_BYTES - 1) / ARGUMENTS_DATA_BYTES;
+    if (words > VALUE_WORDS) return 0;
+    uint64_t *word = reserve(position, 8 * (words + more));
+    *after = frame->enter_ticks - position->base; // read once: a handler may set another, for words after its own
+    if (!word || *after >= 1ull << EVENT_START_BITS) return 0;
+    struct writer writer = {word, 0, 0};
+    const struct text *text = texts;
+    for (unsigned n = 0; n < program->count; n++) {
+        const struct arguments_operation *operation = &program->operations[n];
+        if (operation->kind != ARGUMENTS_STRING) {
+            put(&writer, argument(frame, operation->source), operation->bytes);
+            continue;
+        }
+        put_text(&writer, text);
+        if (text->how == ARGUMENTS_TEXT_UNREAD) put(&writer, argument(frame, operation->source), 8);
+        text++;
+    }
+    return finish(&writer, frame->function->counter, words, 0);
+}
+
 SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
     struct write_position *position = tracer_thread.position;
     const struct function_hook *function = frame->function;
     const struct value_program *program = &tracer_value_programs[function->counter - 1];
-    uint64_t object = function->argument & ~FUNCTION_HAS_VALUES;
-    uint64_t *word = reserve(position, 8 * (program->words + 2ull + (object != 0)));
-    uint64_t after = now - position->base; // read once: a handler may set another, for words after its own
-    if (!word || after >= 1ull << EVENT_START_BITS) return 0;
-    struct writer writer = {word, 0, 0};
-    for (unsigned n = 0; n < program->count; n++)
-        put(&writer, argument(frame, program->operations[n].source), program->operations[n].bytes);
-    word = finish(&writer, function->counter, program->words, 0);
+    uint64_t object = function->argument & ~FUNCTION_HAS_VALUES, more = 2ull + (object != 0);
+    uint64_t *word, after;
+    if (program->text_count) {
+        word = write_strings(frame, program, more, &after);
+        if (!word) return 0;
+    } else {
+        word = reserve(position, 8 * (program->words + more));
+        after = now - position->base; // read once: a handler may set another, for words after its own
+        if (!word || after >= 1ull << EVENT_START_BITS) return 0;
+        struct writer writer = {word, 0, 0};
+        for (unsigned n = 0; n < program->count; n++)
+            put(&writer, argument(frame, program->operations[n].source), program->operations[n].bytes);
+        word = finish(&writer, function->counter, program->words, 0);
+    }
     if (object) *word++ = argument(frame, object == 2) << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENT << CONTROL_KIND_SHIFT;
     *word++ = after << EVENT_TIME_SHIFT | function->head;
     if (program->result_bytes) frame->label |= LABEL_RESULT;

@@ -1,15 +1,21 @@
-// Argument plans as the trampolines' C code has them (call_values.c): programs without strings.
+// Argument plans as the trampolines' C code has them (call_values.c).
 #ifndef TRACER_VALUE_PROGRAMS_H
 #define TRACER_VALUE_PROGRAMS_H
 
 #include "arguments_layout.h"
 #include "layout.h"
 
+/// Words of values that the trampolines write, at most: they fit into the slack of a chunk.
+#define VALUE_WORDS 16
+#define VALUE_BYTES (VALUE_WORDS * ARGUMENTS_DATA_BYTES)
+#define VALUE_TEXTS 4 /* strings of one call, at most */
+
 /// A program, by its number less 1.
 struct value_program {
     const struct arguments_operation *operations;
     uint8_t count; // number of operations, without that of the result
-    uint8_t words; // DATA words of their values
+    uint8_t words; // DATA words of their values; with strings: at least; more than VALUE_WORDS: the trampolines leave it to Swift
+    uint8_t text_count; // number of strings among the operations; more than VALUE_TEXTS: as above
     uint8_t result_bytes; // 0: the result is not recorded
     uint8_t failure; // ARGUMENTS_FAILS_
 };

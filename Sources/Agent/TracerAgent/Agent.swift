@@ -156,8 +156,9 @@ extension Agent {
                 $0.append(" is missing, damaged, or another user's")
             }
         }
-        ArgumentValues.mayCopy = SystemCall.call(SystemCall.prctl, Control.getFilters) != 2 // SECCOMP_MODE_FILTER (prctl(2))
-        if !ArgumentValues.mayCopy {
+        let isFiltered = SystemCall.call(SystemCall.prctl, Control.getFilters) == 2 // SECCOMP_MODE_FILTER (prctl(2))
+        ArgumentValues.begin(mayCopy: !isFiltered)
+        if isFiltered {
             Message.warn { $0.append("strings are recorded by their addresses alone: a filter of system calls is in force") }
         }
     }

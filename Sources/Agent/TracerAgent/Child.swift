@@ -7,6 +7,7 @@ extension Agent {
     /// chunk is the parent's and must not be written to.
     mutating func becomeChild(_ recorder: inout ThreadRecorder) {
         Process.readNumber()
+        ArgumentValues.becomeChild()
         FileJob.recorder = 0 // its parent is the program
         Message.isRecording = false
         Lock.asksKernel = false

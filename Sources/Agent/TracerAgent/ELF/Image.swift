@@ -146,6 +146,15 @@ struct Image: BitwiseCopyable {
         }
         return nil
     }
+    /// Calls `body` with the bounds of the segments that may be read and not written to.
+    func forEachConstantSegment(_ body: (UInt64, UInt64) -> Void) {
+        for n in 0..<programHeaderCount {
+            let header = segment(n), start = bias &+ header.address
+            if header.type == ProgramHeader.load && header.flags & (ProgramHeader.readable | ProgramHeader.writable) == ProgramHeader.readable {
+                body(start, start &+ header.fileBytes)
+            }
+        }
+    }
     private func isInSegment(_ address: UInt64, _ flag: UInt32) -> Bool {
         if !contains(address) { return false }
         for n in 0..<programHeaderCount {

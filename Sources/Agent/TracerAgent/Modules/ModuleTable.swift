@@ -143,6 +143,7 @@ enum ModuleTable {
         let file = module.buildID == 0 && module.path[0] == 0x2f ? FileStatus(following: module.path) : nil
         if let file { module.buildID = file.contentHash }
         if !isMain && image.hasRpath { hasRpath = true }
+        if load == 0 && !Process.wasRunning && ArgumentPlan.isInUse { image.forEachConstantSegment(tracer_add_lasting_range) }
         if load != 0 || Process.wasRunning, let index = revive(module) {
             giveBackPath()
             return index

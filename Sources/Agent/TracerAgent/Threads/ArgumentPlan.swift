@@ -6,6 +6,7 @@ import CTraceLayout
 enum ArgumentPlan {
     nonisolated(unsafe) private static var content = UnsafeRawPointer(bitPattern: 8)!
     nonisolated(unsafe) private static var count = 0
+    static var isInUse: Bool { count > 0 }
     nonisolated(unsafe) private static var states: UnsafeMutablePointer<State>?
     private struct State: BitwiseCopyable {
         var isNoted: Bool
@@ -28,21 +29,24 @@ enum ArgumentPlan {
         return true
     }
 
-    /// Functions that the trampolines record by themselves: no strings, and words that fit into the slack of a chunk.
+    /// As the trampolines have them.
     nonisolated(unsafe) private static var programs: UnsafeMutablePointer<value_program>?
-    private static let mostWords = 16
 
     private static func makePrograms() {
         guard let pages = Memory.pages(count &* MemoryLayout<value_program>.stride) else { return }
         let programs = pages.assumingMemoryBound(to: value_program.self)
         for n in 0..<count {
             let all = operations(of: UInt16(n &+ 1)), result = result(UInt16(n &+ 1))
-            var bytes = 0
-            for operation in all { bytes &+= operation.kind == UInt8(ARGUMENTS_STRING) ? 1024 : Int(operation.bytes) }
+            var bytes = 0, texts = 0
+            for operation in all {
+                let isString = operation.kind == UInt8(ARGUMENTS_STRING)
+                if isString { texts &+= 1 }
+                bytes &+= isString ? 2 : Int(operation.bytes)
+            }
             let words = (bytes &+ Int(ARGUMENTS_DATA_BYTES) &- 1) / Int(ARGUMENTS_DATA_BYTES)
             programs[n] = value_program(
-                operations: all.baseAddress, count: UInt8(all.count), words: words > mostWords ? .max : UInt8(words),
-                result_bytes: result?.bytes ?? 0, failure: result?.failure ?? 0)
+                operations: all.baseAddress, count: UInt8(all.count), words: UInt8(min(words, Int(UInt8.max))),
+                text_count: UInt8(texts), result_bytes: result?.bytes ?? 0, failure: result?.failure ?? 0)
         }
         self.programs = programs
         tracer_set_value_programs(programs)
@@ -50,7 +54,10 @@ enum ArgumentPlan {
     /// The trampolines can record calls of a function with this program by themselves.
     static func isPlain(_ program: UInt16) -> Bool {
         guard program != 0, !Trampolines.recordsSites, !Limits.hasTimeFilter, let programs else { return false }
-        return programs[Int(program) &- 1].words <= UInt8(mostWords)
+        let one = programs[Int(program) &- 1]
+        // The time of a call is read after its strings, by C, which knows no clock but the processor's.
+        if one.text_count != 0 && Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) { return false }
+        return one.words <= UInt8(VALUE_WORDS) && one.text_count <= UInt8(VALUE_TEXTS)
     }
 
     /// Returns the number of functions of a plan in which all is as it must be.

@@ -1,6 +1,5 @@
-// The values of a call's arguments, or its result, as bytes: operation by operation of its program (arguments_layout.h). They are read on
-// the agent's stack with signals blocked. No pointer of the program is followed by an instruction of the agent: the kernel copies what it
-// points to, or says that it cannot (process_vm_readv), whatever other threads unmap meanwhile and whatever the program does with SIGSEGV.
+// The values of a call's arguments, or its result, as bytes: operation by operation of its program (arguments_layout.h), where the
+// trampolines leave it to the slow path (call_values.c). They are read on the agent's stack with signals blocked.
 import CSupport
 import CTraceLayout
 
@@ -10,7 +9,14 @@ struct ArgumentValues {
     private static let most = 2 + Int(ARGUMENTS_STRING_BYTES) + 1
 
     /// False where a filter of system calls was inherited, which might end the process for the call that copies.
-    nonisolated(unsafe) static var mayCopy = true
+    nonisolated(unsafe) private static var mayCopy = false
+
+    static func begin(mayCopy: Bool) {
+        self.mayCopy = mayCopy
+        becomeChild()
+    }
+    /// Also in a forked child, which has a number of its own.
+    static func becomeChild() { tracer_set_copied_process(mayCopy ? Process.pid : 0) }
 
     private let start: UnsafeMutablePointer<UInt8>
     private(set) var count = 0
@@ -26,7 +32,7 @@ struct ArgumentValues {
                 if values.count > capacity &- most { break }
                 let source = spills.argument(Int(operation.source))
                 if operation.kind == UInt8(ARGUMENTS_STRING) {
-                    values.appendString(at: source)
+                    values.appendString(at: source, spills.stackPointer)
                 } else {
                     values.append(source, Int(operation.bytes))
                 }
@@ -69,25 +75,17 @@ struct ArgumentValues {
         count &+= bytes
     }
 
-    /// A char *, page by page: what comes after its end may lie in a page that is not to be touched.
-    private mutating func appendString(at address: UInt64) {
-        let most = Int(ARGUMENTS_STRING_BYTES), head = count, text = start + (count &+ 2), page = UInt64(Memory.pageBytes)
-        var length = 0, how = ARGUMENTS_TEXT_CUT
+    /// A char *.
+    private mutating func appendString(at address: UInt64, _ stackPointer: UInt64) {
+        let most = Int(ARGUMENTS_STRING_BYTES), head = count, text = start + (count &+ 2)
+        // One more byte shows whether a string of this length ends there.
+        var length = Int(tracer_copy_string(text, address, UInt32(most &+ 1), stackPointer)), how = ARGUMENTS_TEXT_CUT
         count &+= 2
-        reading: while length <= most { // one more byte shows whether a string of this length ends there
-            let from = address &+ UInt64(length), wanted = min(most &+ 1 &- length, Int(page &- from & (page &- 1)))
-            let found = address == 0 || !Self.mayCopy ? -Failure.address : Memory.copy(from: from, to: text + length, wanted)
-            for n in 0..<max(found, 0) where text[length &+ n] == 0 {
-                length &+= n
-                how = ARGUMENTS_TEXT_WHOLE
-                break reading
-            }
-            if found < wanted {
-                length &+= max(found, 0)
-                how = length == 0 ? ARGUMENTS_TEXT_UNREAD : ARGUMENTS_TEXT_BROKEN
-                break
-            }
-            length &+= found
+        if length > 0 && text[length &- 1] == 0 {
+            length &-= 1
+            how = ARGUMENTS_TEXT_WHOLE
+        } else if length <= most {
+            how = length == 0 ? ARGUMENTS_TEXT_UNREAD : ARGUMENTS_TEXT_BROKEN
         }
         length = min(length, most)
         count &+= length
