@@ -6,6 +6,7 @@
 //   own-deep own_leaf           from inside own_repeat, depth 2
 //   own-short own_short         of four bytes without padding, which a plan records by its call sites (aarch64: as own_leaf)
 //   object  dispatch_semaphore_signal, as leaf: recorded with its object
+//   literal, heap  bench_text, of 20 bytes of this program, or of the heap
 //   elsewhere bench_leaf      on a stack of its own (makecontext)
 //   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
 // Calls are made in slices and the median slice counts, so that a slice in which the CPU was taken away does not.
@@ -33,6 +34,7 @@ static inline uint64_t read_clock(void) {
 static const char *what;
 static unsigned long calls;
 static volatile unsigned long sink;
+static char *heap;
 static pthread_barrier_t start_line;
 
 static double now(void) {
@@ -68,7 +70,10 @@ static void make_calls(unsigned long count) {
     else if (!strcmp(what, "own-deep")) x = own_repeat(count);
     else if (!strcmp(what, "object"))
         for (unsigned long n = 0; n < count; n++) x = dispatch_semaphore_signal(x);
-    else if (!strcmp(what, "own-short"))
+    else if (!strcmp(what, "literal") || !strcmp(what, "heap")) {
+        const char *text = what[0] == 'h' ? heap : "twenty bytes of text";
+        for (unsigned long n = 0; n < count; n++) bench_text(text);
+    } else if (!strcmp(what, "own-short"))
         for (unsigned long n = 0; n < count; n++) x = own_short(x);
     else if (!strcmp(what, "own"))
         for (unsigned long n = 0; n < count; n++) x = own_leaf(x);
@@ -153,6 +158,7 @@ static long resident_bytes(void) {
 }
 
 int main(int argc, char **argv) {
+    heap = strdup("twenty bytes of text");
     if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|own|own-deep|object|elsewhere|memory CALLS [THREADS]\n"), 2;
     what = argv[1];
     calls = strtoul(argv[2], 0, 10);

@@ -3,6 +3,8 @@
 
 unsigned long bench_leaf(unsigned long x) { return x * 3 + 1; }
 
+void bench_text(const char *text) { __asm__ volatile("" ::"r"(text)); }
+
 // bench_leaf again goes through this library's table: it could be interposed.
 unsigned long bench_parent(unsigned long x) { return bench_leaf(x) + 1; }
 

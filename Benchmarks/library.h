@@ -1,5 +1,7 @@
 #pragma once
 unsigned long bench_leaf(unsigned long x);
+/// Looks at no byte of it.
+void bench_text(const char *text);
 /// The same (object.c).
 unsigned long dispatch_semaphore_signal(unsigned long x);
 /// Calls bench_leaf once: a call that is not a leaf.

@@ -575,7 +575,7 @@ def a_malformed_prototype_is_one_clear_line(test):
                          ("flags x: A\n", ":1: A: a value is"), ("f(a: int) \\", ":1: the last line ends in a backslash")):
         said = test.tool("record", "--arguments", "open", "--prototypes", test.write("bad", text), "--", "true", status=2).stderr
         expect(said.count("\n") == 1 and wanted in said, f"{text!r}: {said}")
-    for words in (["--hide", "path"], ["--prototypes", "file"]):
+    for words in (["--no-files", "--hide", "path"], ["--prototypes", "file"]):
         expect("needs --arguments" in test.tool("record", *words, "--", "true", status=2).stderr, f"{words} alone is accepted")
 
 

@@ -149,7 +149,8 @@ extension Agent {
 
     private func beginArguments() {
         guard let path = settings.arguments, settings.mode != .counts else { return }
-        if !ArgumentPlan.begin(path) {
+        let isByDefault = ArgumentPlan.isByDefault(path)
+        if !ArgumentPlan.begin(path) && !isByDefault {
             Message.warn {
                 $0.append("no arguments are recorded: ")
                 $0.append(contentsOf: path)
@@ -158,7 +159,7 @@ extension Agent {
         }
         let isFiltered = SystemCall.call(SystemCall.prctl, Control.getFilters) == 2 // SECCOMP_MODE_FILTER (prctl(2))
         ArgumentValues.begin(mayCopy: !isFiltered)
-        if isFiltered {
+        if isFiltered && !isByDefault {
             Message.warn { $0.append("strings are recorded by their addresses alone: a filter of system calls is in force") }
         }
     }

@@ -53,6 +53,12 @@ extension Variable {
 }
 #endif
 
+/// Names of argument plans, in the cache.
+public enum ArgumentPlanName {
+    /// Begins that of a plan that nobody has asked for: what the agent cannot record of it is not worth a line.
+    @inlinable public static var byDefault: StaticString { "default-" }
+}
+
 public enum Variables {
     /// Prefix of all names.
     @inlinable public static var prefix: StaticString { "TRACER_" }

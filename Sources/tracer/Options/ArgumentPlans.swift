@@ -1,4 +1,5 @@
 // Argument plans: which arguments `tracer record --arguments` records, in a file of the cache, from which the agent reads it.
+import CTraceLayout
 import Glibc
 import Presentation
 import TraceAnalysis
@@ -6,19 +7,42 @@ import TraceFormat
 
 struct ArgumentPlans {
     /// Values of --arguments, --prototypes, and --hide.
-    let lists: [String], files: [String], hidden: [String]
+    let lists: [String], prototypes: [String], hidden: [String]
+    /// Functions that `tracer files` needs.
+    let files: Files
+    enum Files { case none, cheap, all }
     /// Value of --cache; nil: as the environment says.
     let mayKeep: Bool?
 
     /// Older plans go when there are more.
     private static let most = 64
 
+    private var added: [String] {
+        switch files {
+        case .none: []
+        case .cheap: [ArgumentChoice.files]
+        case .all: [ArgumentChoice.files, ArgumentChoice.lookUps]
+        }
+    }
+
     /// Makes the plan, or finds the same one, and returns its absolute path.
     func path() throws -> String {
+        if !lists.isEmpty && lists.allSatisfy({ ArgumentChoice.items($0).isEmpty }) {
+            throw CommandFailure("--arguments: name at least one function", status: 2)
+        }
+        guard let folder = Self.folder(mayKeep) else {
+            throw CommandFailure(
+                "--\(lists.isEmpty ? "files" : "arguments") needs the cache, where the agent reads what to record: set HOME, and leave out --no-cache",
+                status: 2)
+        }
+        // The tool's own prototypes take milliseconds to read: a plan that nothing else goes into has a name of its own.
+        let usual = isUsual ? "\(folder)/\(prefix)\(ArgumentChoice.version)" : nil
+        if let usual, Self.isWhole(usual) { return usual }
         let choice: ArgumentChoice
         let globs = hidden.flatMap { $0.split(separator: ",").map(String.init) }
         do throws(ArgumentChoice.Problem) {
-            choice = try ArgumentChoice(lists: lists, files: try texts(), hidden: globs)
+            // What the user says of a function goes first.
+            choice = try ArgumentChoice(lists: lists + added, files: try texts(), hidden: globs)
         } catch {
             switch error {
             case .malformed(let text): throw CommandFailure(text, status: 2)
@@ -30,13 +54,10 @@ struct ArgumentPlans {
                     status: 2)
             }
         }
-        guard let content = choice.plan else { throw CommandFailure("--arguments: name at least one function", status: 2) }
-        guard let folder = Self.folder(mayKeep) else {
-            throw CommandFailure(
-                "--arguments needs the cache, where the agent reads what to record: set HOME, and leave out --no-cache", status: 2)
+        guard let content = choice.plan else {
+            throw CommandFailure("--arguments: too many functions", status: 2)
         }
-        let hash = content.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 } // FNV-1a
-        let path = folder + "/" + String(hash, radix: 16)
+        let path = usual ?? "\(folder)/\(prefix)\(ArgumentChoice.hash(of: content))"
         if !write(content, to: path) {
             throw CommandFailure("--arguments: \(path) cannot be written: \(String(cString: strerror(errno)))", status: 126)
         }
@@ -44,11 +65,29 @@ struct ArgumentPlans {
         return path
     }
 
+    /// The agent says nothing of what it cannot record of a plan that nobody has asked for.
+    private var prefix: String { lists.isEmpty && files == .cheap ? "\(ArgumentPlanName.byDefault)" : lists.isEmpty ? "files-" : "" }
+    private var isUsual: Bool {
+        lists.isEmpty && prototypes.isEmpty && hidden.isEmpty && Self.ownPrototypes.map { access($0, F_OK) != 0 } ?? true
+    }
+    /// Returns true if the file is the user's own and as long as it says.
+    private static func isWhole(_ path: String) -> Bool {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var status = stat(), header = arguments_file()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(), status.st_mode & 0o022 == 0,
+            read(descriptor, &header, MemoryLayout<arguments_file>.size) == MemoryLayout<arguments_file>.size
+        else { return false }
+        return header.magic == UInt64(ARGUMENTS_MAGIC) && header.version == UInt32(ARGUMENTS_VERSION)
+            && Int(header.byte_count) == status.st_size
+    }
+
     /// The user's own prototypes, and those of --prototypes.
     private func texts() throws(ArgumentChoice.Problem) -> [(path: String, text: String)] {
         var texts: [(path: String, text: String)] = []
         if let own = Self.ownPrototypes, let text = Self.content(own) { texts.append((own, text)) }
-        for path in files {
+        for path in prototypes {
             guard let text = Self.content(path) else { throw .malformed("--prototypes \(path): \(String(cString: strerror(errno)))") }
             texts.append((path, text))
         }

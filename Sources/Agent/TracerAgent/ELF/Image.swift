@@ -150,7 +150,9 @@ struct Image: BitwiseCopyable {
     func forEachConstantSegment(_ body: (UInt64, UInt64) -> Void) {
         for n in 0..<programHeaderCount {
             let header = segment(n), start = bias &+ header.address
-            if header.type == ProgramHeader.load && header.flags & (ProgramHeader.readable | ProgramHeader.writable) == ProgramHeader.readable {
+            if header.type == ProgramHeader.load
+                && header.flags & (ProgramHeader.readable | ProgramHeader.writable) == ProgramHeader.readable
+            {
                 body(start, start &+ header.fileBytes)
             }
         }

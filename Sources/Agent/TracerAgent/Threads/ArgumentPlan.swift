@@ -7,6 +7,12 @@ enum ArgumentPlan {
     nonisolated(unsafe) private static var content = UnsafeRawPointer(bitPattern: 8)!
     nonisolated(unsafe) private static var count = 0
     static var isInUse: Bool { count > 0 }
+    /// Returns true if nobody has asked for the plan at this path.
+    static func isByDefault(_ path: CText) -> Bool {
+        let name = baseName(path), prefix = ArgumentPlanName.byDefault
+        for n in 0..<prefix.utf8CodeUnitCount where name[n] != prefix.utf8Start[n] { return false } // ends at a NUL
+        return true
+    }
     nonisolated(unsafe) private static var states: UnsafeMutablePointer<State>?
     private struct State: BitwiseCopyable {
         var isNoted: Bool

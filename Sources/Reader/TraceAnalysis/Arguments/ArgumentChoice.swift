@@ -26,6 +26,31 @@ package struct ArgumentChoice: Sendable {
         }
     }()
 
+    /// Functions that `tracer files` needs, for `init`. The streams' own reads and writes are not among them: they are too many.
+    package static let files = """
+        open,open64,__open,__open64,__open_2,__open64_2,openat,openat64,__openat_2,__openat64_2,creat,creat64,fopen,fopen64,freopen,freopen64,\
+        fdopen,fclose,opendir,fdopendir,closedir,close,__close,dup,dup2,__dup2,dup3,fcntl,fcntl64,__fcntl,chdir,fchdir,\
+        read,__read,__read_chk,pread,pread64,__pread64,__pread_chk,__pread64_chk,readv,preadv,preadv64,\
+        write,__write,pwrite,pwrite64,__pwrite64,writev,pwritev,pwritev64,sendfile,sendfile64,copy_file_range,mmap,mmap64,\
+        fsync,fdatasync,syncfs,fstat,fstat64,__fxstat,__fxstat64,unlink,remove,unlinkat,rename,renameat,renameat2,link,symlink,symlinkat,linkat,mkdir,mkdirat,rmdir,\
+        truncate,truncate64,ftruncate,ftruncate64,fallocate,fallocate64,chmod,fchmod,fchmodat
+        """
+
+    /// More of them, which many programs call by the thousands: their paths are copied by the kernel.
+    package static let lookUps = """
+        stat,stat64,lstat,lstat64,fstatat,fstatat64,__xstat,__xstat64,__lxstat,__lxstat64,__fxstatat,__fxstatat64,statx,statfs,statfs64,\
+        access,euidaccess,eaccess,faccessat,readlink,__readlink_chk,readlinkat,realpath,__realpath_chk
+        """
+
+    /// Name of what the tool itself brings along: another tool may have other prototypes.
+    package static let version: String = {
+        let text = UnsafeBufferPointer(start: prototypes_address(), count: Int(prototypes_text_bytes))
+        return hash(of: Array(text) + Array((files + lookUps).utf8))
+    }()
+    package static func hash(of content: [UInt8]) -> String {
+        String(content.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }, radix: 16) // FNV-1a
+    }
+
     /// Names of parameters whose values are not recorded unless their prototype is in a file and says another type on purpose.
     static let secretNames: Set<String> = [
         "password", "passwd", "passphrase", "pass_phrase", "secret", "token", "api_key", "apikey", "private_key", "credential",

@@ -38,10 +38,16 @@ struct Record: ParsableCommand {
     var callSites = false
     @Option(help: .setting(Variables.arguments))
     var arguments: [String] = []
+    @Flag(
+        inversion: .prefixedNo,
+        help:
+            "Record the arguments of calls that use files, for tracer files: by default those that open, read, write and close, with --files also the paths of stat and the like."
+    )
+    var files: Bool?
     @Option(help: ArgumentHelp("With --arguments: more prototypes, as in docs/reference/prototypes.md; repeatable.", valueName: "file"))
     var prototypes: [String] = []
     @Option(
-        help: ArgumentHelp("With --arguments: do not record parameters of these names, such as 'path,key*'; repeatable.", valueName: "glob")
+        help: ArgumentHelp("Do not record parameters of these names, such as 'path,key*'; repeatable.", valueName: "glob")
     )
     var hide: [String] = []
     @Option(help: .setting(Variables.include))
@@ -87,6 +93,27 @@ struct Record: ParsableCommand {
         return "\(whole).\(String(1_000_000 + rest).dropFirst())"
     }
 
+    /// Path of the argument plan; nil: there is none.
+    private func argumentPlan() throws -> String? {
+        if let option = arguments.isEmpty && !prototypes.isEmpty
+            ? "--prototypes" : arguments.isEmpty && files == false && !hide.isEmpty ? "--hide" : nil
+        {
+            throw CommandFailure("\(option) needs --arguments", status: 2)
+        }
+        let plans = ArgumentPlans(
+            lists: arguments, prototypes: prototypes, hidden: hide,
+            files: files.map { $0 ? .all : .none } ?? (recordsFilesByDefault ? .cheap : .none), mayKeep: cache)
+        if !arguments.isEmpty || files == true { return try plans.path() }
+        // Nobody has asked for it: without a cache there is none.
+        return plans.files == .cheap ? try? plans.path() : nil
+    }
+    /// False where the agent would record these calls by its slow path: it does so only if it is asked to.
+    private var recordsFilesByDefault: Bool {
+        func isSet(_ name: StaticString) -> Bool { getenv("\(name)").map { !["", "0"].contains(String(cString: $0)) } ?? false }
+        return minMs == nil && !callSites && mode == nil
+            && ![Variables.arguments.name, Variables.minimumTime.name, Variables.callSites.name, Variables.mode.name].contains(where: isSet)
+    }
+
     func run() throws {
         var command = command, sample = sample
         if let text = sample, Int(text) == nil, !CommandLine.arguments.contains("--sample=\(text)") {
@@ -116,11 +143,7 @@ struct Record: ParsableCommand {
         options.set(Variables.minimumSize, minSize)
         if keepHot { options.set(Variables.keepsHot, true) }
         if callSites { options.set(Variables.callSites, true) }
-        if !arguments.isEmpty {
-            options.set(Variables.arguments, try ArgumentPlans(lists: arguments, files: prototypes, hidden: hide, mayKeep: cache).path())
-        } else if let option = !prototypes.isEmpty ? "--prototypes" : !hide.isEmpty ? "--hide" : nil {
-            throw CommandFailure("\(option) needs --arguments", status: 2)
-        }
+        options.set(Variables.arguments, try argumentPlan())
         options.set(Variables.include, include)
         options.set(Variables.exclude, exclude)
         options.set(Variables.maximumSize, maxSize)
