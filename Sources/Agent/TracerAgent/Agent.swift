@@ -92,6 +92,7 @@ extension Agent {
         TraceOutput.header.pointee.started_ticks = now
         Message.isRecording = true
         OwnWork.add(since: before, until: now)
+        if ArgumentPlan.isInUse { OpenedDescriptors.beginProcess() }
         reportStop()
         if settings.startsOn && TraceOutput.isWritable {
             ReturnLabels.open()

@@ -21,6 +21,13 @@ enum OpenedDescriptors {
         for n in 0..<latest.count { latest[n] = 0 }
     }
 
+    /// Standard descriptors that the process began with: nobody else says what a child of vfork or posix_spawn was given.
+    static func beginProcess() {
+        let now = Clock.ticks()
+        for descriptor in 0..<3 { record(Int32(descriptor), UInt32(TRACE_NONE), now) }
+        OwnWork.add(since: now, until: Clock.ticks())
+    }
+
     /// The call has a frame now: its return is watched, if that can be afforded.
     static func entered(_ frame: Frame, _ spills: Spills) {
         switch Int(frame.pointee.function.pointee.kind) &- Int(KIND_OPENS) {
