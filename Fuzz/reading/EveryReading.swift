@@ -57,6 +57,9 @@ private func consume(_ trace: TraceFile, number: Int) {
         let stalls = StallReport([trace, trace], threads: ThreadPattern("*"), least: Nanoseconds(0), limit: 3, workers: 1)
         _ = stalls.json.text()
         _ = stalls.lines(width: 80, names: .usual, style: plain)
+        let files = FileOutput(FileReport([trace, trace], workers: 1), order: .time, limit: 3) { _ in true }
+        _ = files.json.text()
+        _ = files.lines(width: 80, style: plain)
         let threads = ThreadReport([trace], workers: 1)
         _ = threads.json.text()
         _ = threads.lines(width: 80, style: plain)

@@ -71,6 +71,7 @@ class Outputs(unittest.TestCase):
         cls.tool("record", "--quiet", "--call-sites", "-o", "sites", "--", "./program")
         run("gcc", "-O1", "-o", "ticker", os.path.join(ROOT, "Tests/Examples/ticker.c"), folder=cls.folder)
         cls.tool("record", "--quiet", "-o", "loop.trace", "--", "./ticker")
+        cls.tool("record", "--quiet", "--files", "--cache", "-o", "used.trace", "--", "cat", "/etc/passwd", "/etc/group")
 
     @classmethod
     def tool(cls, *arguments, status=0):
@@ -115,8 +116,8 @@ class Outputs(unittest.TestCase):
 
     def test_csv_has_the_numbers_and_texts_of_the_same_rows(self):
         for command, key, *options in (("report", "functions"), ("report", "processes", "--by", "process"), ("report", "functions", "--by", "site"),
-                                       ("threads", "threads"), ("waits", "waits"), ("stalls", "stalls", "--min", "0"), ("callers", "sites", "malloc", "--sites")):
-            trace = "sites" if "site" in options or "--sites" in options else "loop.trace" if command == "stalls" else "run"
+                                       ("threads", "threads"), ("waits", "waits"), ("stalls", "stalls", "--min", "0"), ("files", "files"), ("callers", "sites", "malloc", "--sites")):
+            trace = "sites" if "site" in options or "--sites" in options else {"stalls": "loop.trace", "files": "used.trace"}.get(command, "run")
             whole = json.loads(self.tool(command, trace, *options, "--json"))
             rows = list(csv.DictReader(self.tool(command, trace, *options, "--csv").splitlines()))
             self.assertEqual(len(rows), len(whole[key]), options)
@@ -216,6 +217,8 @@ class Outputs(unittest.TestCase):
             stalls, = self.check("stalls", "stalls", "loop.trace", "--json", "--min", "0")
             self.assertEqual((len(stalls["loops"]), len(stalls["stalls"])), (1, stalls["count"]))
             self.check("stalls", "stalls", "loop.trace", "--json", "--from", "20%", "--to", "80%")
+            files, = self.check("files", "files", "used.trace", "--json")
+            self.assertLessEqual({"/etc/passwd", "/etc/group"}, {row["path"] for row in files["files"]})
             for options in (("--from", "20%", "--to", "80%"), ("--thread", "program")):
                 self.check("waits", "waits", trace, "--json", *options)
                 self.check("threads", "threads", trace, "--json", *options)

@@ -20,6 +20,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     try? trace.dump(table) { _ in }
     _ = WaitOutput(WaitReport([trace], workers: 2), limit: 0).json.text()
     _ = StallReport([trace], threads: ThreadPattern("*"), least: Nanoseconds(0), limit: 5, workers: 2).json.text()
+    _ = FileOutput(FileReport([trace], workers: 2), order: .time, limit: 5) { _ in true }.json.text()
     _ = ThreadReport([trace], workers: 2).lines(width: nil, style: plain)
     return true
 }

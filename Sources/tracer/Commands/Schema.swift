@@ -48,6 +48,7 @@ struct Schema: ParsableCommand {
         ("libs", "tracer libs --json", LibraryReport.form),
         ("waits", "tracer waits --json", WaitOutput.form),
         ("stalls", "tracer stalls --json", StallReport.form),
+        ("files", "tracer files --json", FileOutput.form),
         ("samples", "tracer samples --json", SampleReport.form),
     ]
 }
