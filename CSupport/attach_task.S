@@ -1,0 +1,87 @@
+// Where `tracer attach` leads the thread of its own that it makes in a process (Sources/Recorder/Recorder/Attach). The thread has no
+// thread-local storage of its own, nobody waits for it, and it takes its stack away with it: it ends well also when the tool is gone.
+//
+//      x86-64          aarch64
+//      rdi             x0          argument
+//      rbx, r12        x19, x20    stack, and its bytes
+#if defined(__x86_64__)
+#define SYS_munmap 11
+#define SYS_exit 60
+
+    .text
+    .globl tracer_attach_task
+    .type tracer_attach_task, @function
+    .p2align 4
+tracer_attach_task:
+    .cfi_startproc
+    .cfi_undefined rip // nobody has called it
+    call tracer_attach
+    jmp 1f
+    .cfi_endproc
+    .size tracer_attach_task, . - tracer_attach_task
+
+    .globl tracer_detach_task
+    .type tracer_detach_task, @function
+    .p2align 4
+tracer_detach_task:
+    .cfi_startproc
+    .cfi_undefined rip
+    call tracer_detach
+1:  movl %eax, .Lresult(%rip)
+    movq %rbx, %rdi
+    movq %r12, %rsi
+    movl $SYS_munmap, %eax
+    syscall
+    xorl %edi, %edi
+    movl $SYS_exit, %eax
+    syscall
+    .cfi_endproc
+    .size tracer_detach_task, . - tracer_detach_task
+
+#elif defined(__aarch64__)
+#define SYS_exit 93
+#define SYS_munmap 215
+
+    .text
+    .globl tracer_attach_task
+    .type tracer_attach_task, %function
+    .p2align 4
+tracer_attach_task:
+    .cfi_startproc
+    .cfi_undefined x30
+    bl tracer_attach
+    b 1f
+    .cfi_endproc
+    .size tracer_attach_task, . - tracer_attach_task
+
+    .globl tracer_detach_task
+    .type tracer_detach_task, %function
+    .p2align 4
+tracer_detach_task:
+    .cfi_startproc
+    .cfi_undefined x30
+    bl tracer_detach
+1:  adrp x1, .Lresult
+    str w0, [x1, :lo12:.Lresult]
+    mov x0, x19
+    mov x1, x20
+    mov x8, #SYS_munmap
+    svc #0
+    mov x0, #0
+    mov x8, #SYS_exit
+    svc #0
+    .cfi_endproc
+    .size tracer_detach_task, . - tracer_detach_task
+#endif
+
+// What the last one has returned, as the tool finds it.
+    .bss
+    .globl tracer_task_result
+    .type tracer_task_result, %object
+    .size tracer_task_result, 4
+    .p2align 2
+tracer_task_result:
+.Lresult: // not by a name that others may define
+    .zero 4
+
+    .section .note.GNU-stack, "", %progbits
