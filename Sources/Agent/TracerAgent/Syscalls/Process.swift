@@ -64,7 +64,8 @@ enum Process {
         store.append(0)
         program = CText(name)
         link = read(&store) { readLink("/proc/self/exe", $0, $1) } ?? program
-        if program[0] == 0 { program = link } // overwritten: a program may put its title there
+        // Overwritten: a program may put its title there, and mostly leaves the kernel's name of it as it was.
+        if program[0] == 0 { program = read(&store, readKernelName) ?? link }
         directory =
             read(&store) {
                 let count = SystemCall.call(SystemCall.getcwd, bits($0), $1)
@@ -101,6 +102,14 @@ enum Process {
         }
     }
 
+    /// /proc/PID/comm (proc(5)), without the end of the line.
+    private static func readKernelName(_ text: UnsafeMutablePointer<UInt8>, _ capacity: Int) -> Int {
+        let path = StaticString("/proc/self/comm")
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.own)
+        if failed(descriptor) { return descriptor }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        return SystemCall.call(SystemCall.read, descriptor, bits(text), capacity) &- 1
+    }
     private static func readLink(_ path: StaticString, _ text: UnsafeMutablePointer<UInt8>, _ capacity: Int) -> Int {
         SystemCall.call(SystemCall.readlinkat, SystemCall.currentDirectory, bits(path.utf8Start), bits(text), capacity)
     }
