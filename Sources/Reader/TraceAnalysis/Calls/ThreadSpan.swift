@@ -81,6 +81,8 @@ package struct ThreadSpans: Sendable {
     /// at least as long ago as it had used the CPU; what it does after its last one is not counted.
     private static func span(_ trace: TraceFile, _ thread: UInt32, isMain: Bool) -> ThreadSpan {
         let life = trace.metadata.threads[thread]
+        // If the program already ran, a thread may have been in a call that is not recorded, until its first one that is.
+        if trace.isOfRunning, let started = life?.started { return ThreadSpan(begin: started.raw, end: .max) }
         if isMain {
             let phases = trace.metadata.start.phases
             let main = phases.first { $0.kind == .main }?.usage.ticks ?? max(trace.firstTicks, Ticks(trace.agentStart?.upperBound ?? 0))
@@ -89,8 +91,6 @@ package struct ThreadSpans: Sendable {
         }
         let first = life?.started ?? trace.firstTicks
         let before = trace.timeScale.ticks(life?.cpuTime ?? Nanoseconds(0))
-        // If the program already ran, what it did before recording began may have been calls.
-        let earliest = trace.isOfRunning ? max(trace.firstTicks.raw, trace.agentStart?.upperBound ?? 0) : trace.firstTicks.raw
-        return ThreadSpan(begin: max(first.raw &- min(before, first.raw), earliest), end: .max)
+        return ThreadSpan(begin: max(first.raw &- min(before, first.raw), trace.firstTicks.raw), end: .max)
     }
 }
