@@ -3,7 +3,7 @@ import Glibc
 
 package struct ProcessMaps: Sequence {
     package struct Map {
-        var start, end, offset, inode: UInt64
+        package var start, end, offset, inode: UInt64
         package var isExecutable: Bool
         /// Empty: of no file.
         package var path: String

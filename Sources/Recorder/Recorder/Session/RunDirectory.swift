@@ -137,6 +137,8 @@ package enum EndedTrace {
     private static let silence = 3600
 
     static func hasEnded(_ header: trace_file_header, written: Int) -> Bool {
+        // Its process, which tracer attach has let go, writes to it no more.
+        if header.flags & UInt32(TRACE_FLAG_NO_START) != 0, header.state == UInt32(TRACE_FINISHED) { return true }
         if header.boot != 0, header.boot == ProcessStatus.bootID, header.pid_namespace == ProcessStatus.ownNamespace {
             return ProcessStatus.isGone(pid_t(bitPattern: header.pid))
         }

@@ -87,7 +87,7 @@ struct Record: ParsableCommand {
     var command: [String] = []
 
     /// "5ms" and "20us" as the number of milliseconds that the agent takes; other text as it is, for the agent's rules to accept or refuse.
-    private static func milliseconds(_ text: String) -> String {
+    static func milliseconds(_ text: String) -> String {
         guard Double(text) == nil, let length = TimeLength(argument: text) else { return text }
         let (whole, rest) = length.nanoseconds.count.quotientAndRemainder(dividingBy: 1_000_000)
         return "\(whole).\(String(1_000_000 + rest).dropFirst())"
@@ -128,7 +128,7 @@ struct Record: ParsableCommand {
         } else if let first = command.first, first == "--help" || first == "-h" {
             throw CleanExit.helpRequest(self) // captured, as everything that is not an option above
         } else if let first = command.first, first.hasPrefix("-") {
-            let reason = first == "-p" || first == "--pid" ? "it cannot record a process that already runs; " : ""
+            let reason = first == "-p" || first == "--pid" ? "tracer attach PID records a process that already runs; " : ""
             throw CommandFailure("record has no option \(first): \(reason)see tracer record --help", status: 2)
         }
         guard !command.isEmpty else {
@@ -177,14 +177,5 @@ struct Record: ParsableCommand {
         }
         if !quiet { RecordSummary(result).print() }
         throw ExitCode(result.status)
-    }
-}
-
-extension ArgumentHelp {
-    /// As the table of variables has it, and the variable's name.
-    fileprivate static func setting<Grammar>(_ variable: Variable<Grammar>, default standard: String? = nil) -> ArgumentHelp {
-        ArgumentHelp(
-            "\(variable.help) \(variable.name)\(standard.map { ", default \($0)" } ?? "").",
-            valueName: variable.valueName.utf8CodeUnitCount == 0 ? nil : variable.valueName.description)
     }
 }

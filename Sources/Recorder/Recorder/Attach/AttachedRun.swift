@@ -1,0 +1,223 @@
+// A run of a process that was there before: the agent is brought into it, and taken back when the time is over, the user says so, or the
+// process ends.
+import CRecorder
+import CTraceLayout
+import ELF
+import Glibc
+import TraceFormat
+
+package struct AttachedRun {
+    /// Why it is over.
+    package enum End: Equatable, Sendable {
+        /// The time, or a signal to the tool.
+        case detached
+        case programEnded
+        /// The process has called exec, and the agent went with its old program.
+        case programReplaced
+        /// It could not be taken back.
+        case left(String)
+    }
+    package struct Result: Sendable {
+        package var recording: RecordingResult
+        package var end: End
+        package var stops: AgentInjection.Stops
+    }
+
+    private let target: AttachTarget
+    private let claim: AttachClaim
+    private let settings: [(name: String, value: String)]
+    private let directory: String
+    private let isNamed: Bool
+    private let session: UInt64
+    private let template: OutputTemplate
+    /// Nanoseconds; nil: without end.
+    private let limit: UInt64?
+    /// The agent is in the process, and records.
+    package var whenBegun: (AttachTarget) -> Void = { _ in }
+
+    private static let signals: [Int32] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
+    private static let lookAtProgram: UInt64 = 1_000_000_000
+
+    /// Checks everything that can be checked before something is touched, and makes the directory of the traces.
+    /// - Parameter limit: nanoseconds to record for; nil: until a signal comes
+    package init(
+        pid: pid_t, options: RecordOptions, for limit: UInt64?, environment: ProgramEnvironment = .inherited
+    ) throws(Refusal) {
+        var settings = try options.variables()
+        try options.check(environment: { environment[$0] })
+        for setting in Setting.all
+        where setting.name != Variables.output.name.description && !settings.contains(where: { $0.name == setting.name }) {
+            if let value = environment[setting.name] { settings.append((setting.name, value)) }
+        }
+        target = try AttachTarget(pid: pid)
+        claim = try AttachClaim(pid)
+        self.limit = limit
+        guard let current = getcwd(nil, 0) else {
+            throw .usage("the current directory no longer exists: change to one that does")
+        }
+        defer { free(current) }
+        let wanted = try options.outputTemplate(environment: { environment[$0] }, currentDirectory: String(cString: current))
+        try wanted.checkDirectory()
+        isNamed = options.wantedOutput(environment: { environment[$0] }) != nil
+        if isNamed {
+            guard let path = wanted.path else { throw .usage("output \(wanted.text): give a name without %p and %e, such as slow.trace") }
+            let run = try RunDirectory(at: path, force: options.replaces)
+            try run.make()
+            directory = path
+        } else {
+            directory = try Self.makeDirectory(of: target, in: wanted.directory)
+        }
+        template = try OutputTemplate(directory: directory, names: RunDirectory.names)
+        session = UInt64.random(in: 1...UInt64.max)
+        let digits = String(session, radix: 16)
+        settings.append((Variables.output.name.description, template.text))
+        settings.append(
+            (
+                Variables.session.name.description,
+                String(repeating: "0", count: Variables.SessionStamp.numberDigits - digits.count) + digits
+                    + "-\(getpid())-\(ProcessStatus.ownNamespace)"
+            ))
+        self.settings = settings
+        // The process makes its file there.
+        if target.user != geteuid(), chown(directory, target.user, target.group) != 0 {
+            let error = errno
+            rmdir(directory)
+            throw .cannotRun("cannot give \(directory) to the user of process \(pid): \(String(cString: strerror(error)))")
+        }
+    }
+
+    /// tracer.NAME.PID, as those of `tracer record`; a later one of the same process has a number.
+    private static func makeDirectory(of target: AttachTarget, in parent: String) throws(Refusal) -> String {
+        let start = (parent == "/" ? "" : parent) + "/tracer.\(target.name.filter { $0 != "/" }).\(target.pid)"
+        for attempt in 1...1000 {
+            let path = attempt == 1 ? start : "\(start).\(attempt)"
+            if access(path + ".trace", F_OK) == 0 { continue }
+            let error = recorder_make_directory(path)
+            if error == EEXIST { continue }
+            guard error == 0 else {
+                throw .usage("cannot create the directory \(path): \(String(cString: strerror(error))); choose another with -o")
+            }
+            return path
+        }
+        throw .usage("\(start).trace and a thousand more are there: remove some (tracer clean), or choose another name with -o")
+    }
+
+    /// May be called once in a process: it takes the signals that end it.
+    package func run() throws(Refusal) -> Result {
+        var waited = sigset_t()
+        sigemptyset(&waited)
+        for signal in Self.signals { sigaddset(&waited, signal) }
+        recorder_take_signals(&waited) // none ends the tool while it leads a thread
+        let process = recorder_open_process(target.pid)
+        defer { if process >= 0 { close(process) } }
+        let watch = FileWatch(template: template, session: session)
+        var injection: AgentInjection
+        do {
+            injection = try AgentInjection(target)
+            try injection.begin(settings)
+        } catch {
+            if SessionFiles.all(template, session: session).isEmpty { removeDirectory() }
+            throw error
+        }
+        let begun = clockTime()
+        whenBegun(target)
+        var end = follow(watch, process, waited, until: limit.map { begun &+ $0 })
+        if end == .detached {
+            do {
+                try injection.end()
+            } catch {
+                end =
+                    hasEnded(process)
+                    ? .programEnded : ProcessModules.agent(of: target.pid) == nil ? .programReplaced : .left(error.message)
+            }
+        }
+        detachChildren()
+        return Result(recording: tidied(isReplaced: end == .programReplaced), end: end, stops: injection.stops)
+    }
+
+    private func removeDirectory() {
+        for name in RunDirectory.names(in: directory) ?? [] where EndedTrace.isOne(directory + "/" + name, mayBeEmpty: true) {
+            unlink(directory + "/" + name)
+        }
+        rmdir(directory)
+    }
+
+    // MARK: - While it records
+
+    private func follow(_ watch: FileWatch, _ process: Int32, _ signals: sigset_t, until end: UInt64?) -> End {
+        var signals = signals, preparer: FilePreparer?, collectors = ChunkCollectors(), nextLook = clockTime() + Self.lookAtProgram
+        defer { collectors.end() }
+        let arrivals = recorder_signal_descriptor(&signals)
+        defer { if arrivals >= 0 { close(arrivals) } }
+        while true {
+            while let header = watch.next() {
+                collectors.add(header)
+                if header.current.pid == UInt32(target.pid) { preparer = FilePreparer(header) }
+            }
+            let now = clockTime()
+            if let end, now >= end { return .detached }
+            if hasEnded(process) { return .programEnded }
+            if now >= nextLook {
+                if ProcessModules.agent(of: target.pid) == nil { return hasEnded(process) ? .programEnded : .programReplaced }
+                nextLook = now + Self.lookAtProgram
+            }
+            var wait = preparer?.look() ?? PreparationPlan.idleNanoseconds
+            wait = min(wait, collectors.look(), end.map { $0 - now } ?? .max, watch.isExpecting ? FileWatch.expectingNanoseconds : .max)
+            var timeout = timespec(tv_sec: Int(wait / 1_000_000_000), tv_nsec: Int(wait % 1_000_000_000))
+            recorder_await(arrivals, watch.notifications, &timeout)
+            var info = siginfo_t(), none = timespec()
+            if sigtimedwait(&signals, &info, &none) > 0 { return .detached }
+        }
+    }
+
+    private func hasEnded(_ process: Int32) -> Bool {
+        guard process >= 0 else { return !ProcessStatus.isAlive(target.pid) }
+        var ended = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
+        return poll(&ended, 1, 0) > 0
+    }
+
+    // MARK: - At the end
+
+    /// Processes that it has forked since have the agent, too.
+    private func detachChildren() {
+        for entry in SessionFiles.all(template, session: session) {
+            guard let header = TraceHeader(path: entry.path), header.current.state == UInt32(TRACE_RECORDING),
+                let pid = ProcessNumbers.number(of: entry.pid, in: entry.namespace), pid != target.pid, ProcessStatus.isAlive(pid),
+                let child = try? AttachTarget(pid: pid), var injection = try? AgentInjection(child)
+            else { continue }
+            try? injection.end()
+        }
+    }
+
+    /// - Parameter isReplaced: the process has executed another program since
+    private func tidied(isReplaced: Bool) -> RecordingResult {
+        var files = SessionFiles.all(template, session: session).compactMap { entry -> RecordingResult.File? in
+            guard let header = TraceHeader(path: entry.path) else { return nil }
+            let isGone = ProcessNumbers.number(of: entry.pid, in: entry.namespace).map { !ProcessStatus.isAlive($0) } ?? false
+            let isRoot = entry.pid == UInt32(target.pid), isOver = header.current.state != UInt32(TRACE_RECORDING)
+            var info = stat()
+            fstat(header.file, &info)
+            var bytes = UInt64(info.st_size)
+            // Who has been detached from has no mapping of its file any more.
+            if isGone || isOver || isRoot && isReplaced {
+                var collector = ChunkCollector(header)
+                collector.end()
+                bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: header.current.next_offset)
+                header.limit(extendedOffset: bytes)
+            }
+            return .init(
+                path: header.path, bytes: bytes, isRoot: isRoot, isEnded: isGone || isOver || isRoot && isReplaced,
+                isBeingWritten: !isGone && !isOver && !(isRoot && isReplaced))
+        }
+        var path = directory
+        if files.count <= 1, files.allSatisfy({ $0.isEnded }) {
+            if files.isEmpty {
+                rmdir(directory)
+            } else if let newPath = RunDirectory.takeOut(files[0].path, of: directory, isNumbered: !isNamed) {
+                files[0].path = newPath
+                path = newPath
+            }
+        }
+        return RecordingResult(status: 0, path: path, files: files)
+    }
+}

@@ -1,0 +1,260 @@
+// Finds a thread of a running process that can be led to dlopen(3): one that holds no lock of the loader's or an allocator's, and whose
+// system call nobody notices to have been interrupted. Threads that are blocked in others are not touched.
+import CRecorder
+import Glibc
+import Unwinding
+
+struct ThreadSearch {
+    private let target: AttachTarget
+    private let unwinder = SampleUnwinder(hasSamples: false)
+    /// Stops so far: of threads that were let go again.
+    private(set) var stops = 0
+    /// Of those, the longest.
+    private(set) var longest: UInt64 = 0
+    private var sightings: [pid_t: Sighting] = [:]
+    /// Threads that have not come out of the kernel since they were to stop.
+    private var late: [pid_t] = []
+
+    /// A thread that runs is best, since it is on its way to a call. Who waits without end comes next; who waits for a time begins anew with
+    /// what is left of it, if the kernel does that.
+    private static let untilEndless: UInt64 = 500_000_000, untilResumed: UInt64 = 1_000_000_000, patience: UInt64 = 30_000_000_000
+    /// Of one thread, one after the other, until it comes to a better one.
+    private static let mostCalls = 200
+    /// A stack is copied up to here to be unwound, and looked through up to here where that fails.
+    private static let stackBytes = 64 << 10
+
+    /// dlopen is to be called. Else only system calls are, which any place is right for.
+    private let isForLoading: Bool
+
+    init(_ target: AttachTarget, isForLoading: Bool) {
+        self.target = target
+        self.isForLoading = isForLoading
+    }
+
+    /// Returns a stopped thread. Throws a `Refusal` when none has come to such a place.
+    mutating func find() throws(Refusal) -> LedThread {
+        let begin = clockTime()
+        var looks = 0
+        while clockTime() - begin < Self.patience {
+            let threads = ProcessStatus.numbers(in: "/proc/\(target.pid)/task")
+            if threads.isEmpty { throw .cannotRun("process \(target.pid) has ended") }
+            let waited = clockTime() - begin
+            letGo()
+            for tid in threads where !late.contains(tid) {
+                guard let line = WaitSnapshot.line("/proc/\(target.pid)/task/\(tid)/syscall") else {
+                    if errno == EPERM || errno == EACCES { throw AttachTarget.refused(target.pid, errno) }
+                    continue
+                }
+                guard line == "running" ? runsAlready(tid) : waited >= Self.untilEndless && mayInterrupt(line, waited) else {
+                    if line != "running" { noteWait(tid, line) }
+                    continue
+                }
+                if let thread = try stop(tid) { return thread }
+                sightings[tid] = nil
+            }
+            looks += 1
+            // Who wakes for a moment only is missed by a look now and then.
+            if looks % 64 == 0 { sched_yield() }
+            if waited > Self.untilResumed { usleep(500) }
+        }
+        throw .cannotRun(
+            "process \(target.pid): no thread came to a place where it can be led to load the agent within \(Self.patience / 1_000_000_000) s; try again, or start it with tracer record"
+        )
+    }
+
+    /// Whoever has stopped since goes on. To be called now and then.
+    mutating func letGo() {
+        late.removeAll {
+            let stop = recorder_tracee_wait($0, 0)
+            if stop.kind == RECORDER_RUNS.rawValue { return false }
+            if stop.kind != RECORDER_GONE.rawValue { _ = recorder_tracee_release($0, stop.signal) }
+            return true
+        }
+    }
+
+    // MARK: - Who runs, and who waits
+
+    /// When a thread was last looked at.
+    private struct Sighting {
+        /// It waited so; empty: it ran.
+        var line = ""
+        /// The system call in which it waits may say that it was interrupted though its time is over.
+        var isDoubtful = true
+        /// How often it had been given a processor (Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat).
+        var turns: Substring?
+        /// CLOCK_MONOTONIC, since when it has run at each look.
+        var runsSince: UInt64?
+    }
+    /// Who has a processor leaves the kernel within this time; of whom nothing is known, within the other.
+    private static let wayOut: UInt64 = 200_000, wayOutUnknown: UInt64 = 2_000_000
+
+    /// Whether a thread that is called running has left the system call that it waited in before: one whose time is over may not have been
+    /// given a processor yet.
+    private mutating func runsAlready(_ tid: pid_t) -> Bool {
+        var last = sightings[tid] ?? Sighting(), now = clockTime()
+        defer { sightings[tid] = last }
+        if !last.isDoubtful { return true }
+        guard let since = last.runsSince else {
+            last.runsSince = now
+            return false
+        }
+        now -= since
+        if last.line.isEmpty { return now >= Self.wayOutUnknown }
+        return now >= Self.wayOut && turns(tid) != last.turns
+    }
+
+    private mutating func noteWait(_ tid: pid_t, _ line: String) {
+        if sightings[tid]?.line == line, sightings[tid]?.runsSince == nil { return }
+        let call = call(line)
+        let isDoubtful =
+            [RECORDER_CALL_OTHER, RECORDER_CALL_BRIEF, RECORDER_CALL_LATE, RECORDER_CALL_BY_DESCRIPTOR].contains(call.kind)
+            && recorder_is_lock(call.number) == 0 && !isEndless(line) // the kernel goes on with futex(2) by itself
+        sightings[tid] = Sighting(line: line, isDoubtful: isDoubtful, turns: isDoubtful ? turns(tid) : nil)
+    }
+
+    private func turns(_ tid: pid_t) -> Substring? {
+        WaitSnapshot.line("/proc/\(target.pid)/task/\(tid)/schedstat")?.split(separator: " ").last
+    }
+
+    /// - Parameter line: of a thread that waits, from /proc/PID/task/TID/syscall: number, six arguments, stack pointer, program counter
+    private func call(_ line: String) -> (number: Int64, kind: recorder_call_kind, descriptor: UInt64) {
+        let fields = line.split(separator: " ")
+        let words = fields.dropFirst().compactMap { UInt64($0.dropFirst(2), radix: 16) }
+        guard words.count == 8, let number = Int64(fields[0]) else { return (-1, RECORDER_CALL_OTHER, 0) }
+        return (number, recorder_call_kind(number, Array(words[..<6])), words[0])
+    }
+
+    /// Without regard to how long it may last.
+    private func kind(_ number: Int64) -> recorder_call_kind { recorder_call_kind(number, [UInt64](repeating: 0, count: 6)) }
+
+    private func isEndless(_ line: String) -> Bool {
+        let call = call(line)
+        if call.kind == RECORDER_CALL_ENDLESS { return true }
+        return call.kind == RECORDER_CALL_BY_DESCRIPTOR
+            && recorder_waits_without_end(target.pid, Int32(truncatingIfNeeded: call.descriptor)) == 1
+    }
+
+    private func mayInterrupt(_ line: String, _ waited: UInt64) -> Bool {
+        isEndless(line) || waited >= Self.untilResumed && call(line).kind == RECORDER_CALL_RESUMED
+    }
+
+    // MARK: - Stops
+
+    /// nil: it is not where it would have to be, and runs on.
+    private mutating func stop(_ tid: pid_t) throws(Refusal) -> LedThread? {
+        let error = recorder_tracee_seize(tid)
+        if error == ESRCH { return nil }
+        guard error == 0 else { throw AttachTarget.refused(target.pid, error) }
+        stops += 1
+        var begin = clockTime()
+        _ = recorder_tracee_interrupt(tid)
+        var signal: Int32 = 0, calls = 0
+        while true {
+            // Who computes makes no system call for long: it is stopped where it is.
+            var stop = recorder_tracee_wait(tid, 50_000_000)
+            if stop.kind == RECORDER_RUNS.rawValue {
+                _ = recorder_tracee_interrupt(tid)
+                stop = recorder_tracee_wait(tid, 1_000_000_000)
+                calls += 1
+            }
+            defer { longest = max(longest, clockTime() - begin) }
+            var registers = recorder_registers()
+            switch UInt32(stop.kind) {
+            case RECORDER_GONE.rawValue: return nil
+            case RECORDER_SIGNAL.rawValue, RECORDER_HELD.rawValue:
+                // It is the program's own, and goes where it would have gone.
+                signal = stop.signal
+                _ = recorder_tracee_resume(tid, 1, signal)
+                continue
+            case RECORDER_INTERRUPTED.rawValue, RECORDER_ENTERS.rawValue:
+                guard recorder_tracee_registers(tid, &registers) == 0 else { return nil }
+            case RECORDER_RUNS.rawValue:
+                late.append(tid)
+                return nil
+            case RECORDER_LEAVES.rawValue:
+                _ = recorder_tracee_resume(tid, 1, 0)
+                continue
+            default:
+                _ = recorder_tracee_release(tid, 0)
+                return nil
+            }
+            if stop.kind == RECORDER_ENTERS.rawValue {
+                if isHarmless(tid, registers, isInCall: true), let led = lead(tid, registers, isEntered: true, begin) { return led }
+                // What waits for nothing is made, and the next call looked at.
+                let kind = kind(recorder_system_call(&registers))
+                calls += 1
+                guard kind == RECORDER_CALL_BRIEF || kind == RECORDER_CALL_SHORT, calls < Self.mostCalls,
+                    recorder_tracee_resume(tid, 1, 0) == 0
+                else { break }
+                continue
+            }
+            switch (recorder_system_call(&registers), Int64(bitPattern: recorder_result(&registers))) {
+            case (0..., -516 ... -512): // ERESTARTSYS and its like (include/linux/errno.h): the kernel begins the call again, or goes on with it
+                if isHarmless(tid, registers, isInCall: true), let led = lead(tid, registers, isEntered: false, begin) { return led }
+            case (0..., Int64(-EINTR)):
+                // It had only just begun, since the thread ran when it was looked at. Not where a signal is there that is to interrupt it.
+                let facts = ProcessFacts(path: "/proc/\(target.pid)/task/\(tid)/status")
+                guard ![RECORDER_CALL_OTHER, RECORDER_CALL_BRIEF].contains(kind(recorder_system_call(&registers))),
+                    facts?.deliverable == 0, recorder_call_again(&registers, 0) != 0,
+                    recorder_tracee_set_registers(tid, &registers) == 0, recorder_tracee_resume(tid, 1, 0) == 0
+                else { break }
+                continue
+            default:
+                if calls == 0 {
+                    // To its next system call. It runs there by itself.
+                    guard recorder_tracee_resume(tid, 1, 0) == 0 else { return nil }
+                    longest = max(longest, clockTime() - begin)
+                    calls = 1
+                    begin = clockTime()
+                    continue
+                }
+                if isHarmless(tid, registers, isInCall: false), let led = lead(tid, registers, isEntered: false, begin) { return led }
+            }
+            break
+        }
+        _ = recorder_tracee_release(tid, 0)
+        return nil
+    }
+
+    private func lead(_ tid: pid_t, _ registers: recorder_registers, isEntered: Bool, _ begin: UInt64) -> LedThread? {
+        try? LedThread(tid, of: target, registers, isEntered: isEntered, stoppedAt: begin)
+    }
+
+    // MARK: - Places
+
+    /// Whether nobody on the thread's stack may hold a lock that dlopen takes: no code of the loader's, no allocator's, and no handler of a
+    /// signal, which may have come at any moment. In libc, a system call's own function, and what is at the bottom of every stack.
+    private func isHarmless(_ tid: pid_t, _ registers: recorder_registers, isInCall: Bool) -> Bool {
+        var registers = registers
+        let number = recorder_system_call(&registers)
+        if !isForLoading { return isInCall || recorder_tracee_may_be_in_sequence(tid, target.memory.descriptor) == 0 }
+        if isInCall {
+            guard number >= 0, ![RECORDER_CALL_OTHER, RECORDER_CALL_BRIEF].contains(kind(number)) else { return false }
+        } else if recorder_tracee_may_be_in_sequence(tid, target.memory.descriptor) != 0 {
+            return false
+        }
+        let modules = target.modules, sp = recorder_stack_pointer(&registers)
+        let stack = target.memory.bytes(sp, Self.stackBytes)
+        var sampled = [UInt64](repeating: 0, count: 33)
+        let count = Int(recorder_sampled(&registers, &sampled))
+        let (frames, isWhole) = sampled[..<count].withUnsafeBufferPointer { words in
+            stack.withUnsafeBytes { unwinder.sample(target.pid, registers: words, stack: $0) }
+        }
+        let doubtful = [modules.loader.range] + modules.allocators.map(\.range) + (modules.vdso.map { [$0] } ?? [])
+        func isDoubtful(_ address: UInt64) -> Bool { address == modules.restorer || doubtful.contains { $0.contains(address) } }
+        guard isWhole else {
+            // Where a stack cannot be unwound, no word of it may look like a return to one of these.
+            guard isInCall, recorder_is_libcs_call(number) == 0 else { return false }
+            return stack.withUnsafeBytes { bytes in
+                !stride(from: 0, to: bytes.count - 7, by: 8).contains { isDoubtful(bytes.load(fromByteOffset: $0, as: UInt64.self)) }
+            }
+        }
+        guard !frames.contains(where: isDoubtful) else { return false }
+        let isLibcs = frames.map { modules.libc.range.contains($0) }
+        // From the outermost: a thread begins in libc, a program in its own _start, which calls libc's __libc_start_main.
+        let isProgram = isLibcs.count > 1 && isLibcs.last == false && isLibcs[isLibcs.count - 2]
+        let inner = Array(isLibcs.dropLast(isProgram ? 1 : 0).reversed().drop { $0 }.reversed())
+        if !isInCall { return !inner.contains(true) && inner.count > 0 }
+        return recorder_is_libcs_call(number) == 0 || !inner.dropFirst().contains(true) && !inner.isEmpty
+    }
+}

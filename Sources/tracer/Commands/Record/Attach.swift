@@ -1,0 +1,85 @@
+import ArgumentParser
+import Glibc
+import Presentation
+import Recorder
+import TraceFormat
+
+struct Attach: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Records the calls of a process that is already running.",
+        discussion: """
+            The process goes on, during and after: Ctrl-C, or the end of --for, takes back what was changed in it. Recorded are calls \
+            between the program and its libraries, and between libraries. No thread that waits in a system call is interrupted where that \
+            could be noticed, and only one is stopped, for about as long as a dlopen takes.
+
+            You must be allowed to trace the process: it is yours, and kernel.yama.ptrace_scope is 0; or you are root.
+
+            EXAMPLES
+              tracer attach 4711 --for 10s           # ten seconds of it
+              tracer attach $(pgrep -o nginx)        # until Ctrl-C
+              tracer attach 4711 --for 1m --mode ring --max-size 64M   # the last 64 MB of a minute
+            """)
+
+    @Argument(help: ArgumentHelp("The id of the process.", valueName: "pid"))
+    var pid: Int32
+    @Option(name: .customLong("for"), help: ArgumentHelp("Record for so long: 10s, 500ms. Default: until Ctrl-C.", valueName: "time"))
+    var length: TimeLength?
+    @Option(name: .shortAndLong, help: ArgumentHelp("Trace file; default tracer.PROGRAM.PID.trace.", valueName: "file"))
+    var output: String?
+    @Flag(help: "Overwrite an existing run with the name of --output.")
+    var force = false
+    @Option(help: .setting(Variables.maximumDepth))
+    var maxDepth: String?
+    @Option(help: .setting(Variables.minimumTime))
+    var minMs: String?
+    @Flag(help: .setting(Variables.callSites))
+    var callSites = false
+    @Option(help: .setting(Variables.include))
+    var include: [String] = []
+    @Option(help: .setting(Variables.exclude))
+    var exclude: [String] = []
+    @Option(help: .setting(Variables.maximumSize))
+    var maxSize: String?
+    @Option(help: ArgumentHelp("full keeps everything, ring keeps the end. TRACER_MODE.", valueName: "full|ring"))
+    var mode: String?
+    @Flag(help: "Say nothing of what was recorded.")
+    var quiet = false
+
+    func run() throws {
+        if let length, length.nanoseconds.count == 0 { throw CommandFailure("--for takes a time above 0, such as 10s", status: 2) }
+        if mode == "counts" {
+            throw CommandFailure("--mode counts counts functions by their entries: start the program with tracer record", status: 2)
+        }
+        var options = RecordOptions()
+        options.output = output
+        options.replaces = force
+        options.set(Variables.maximumDepth, maxDepth)
+        options.set(Variables.minimumTime, minMs.map { Record.milliseconds($0) })
+        if callSites { options.set(Variables.callSites, true) }
+        options.set(Variables.include, include)
+        options.set(Variables.exclude, exclude)
+        options.set(Variables.maximumSize, maxSize)
+        options.set(Variables.mode, mode)
+        options.set(Variables.quiet, true) // the process's stderr is not the user's
+        let result: AttachedRun.Result = try orFail {
+            var run = try AttachedRun(pid: pid, options: options, for: length?.nanoseconds.count)
+            if !quiet {
+                let isEndless = length == nil
+                run.whenBegun = { complain("recording \($0.name) (\($0.pid))\(isEndless ? "; Ctrl-C ends it" : "")") }
+            }
+            return try run.run()
+        }
+        if !quiet {
+            switch result.end {
+            case .detached: break
+            case .programEnded: complain("process \(pid) has ended")
+            case .programReplaced: complain("process \(pid) has executed another program, in which nothing is recorded")
+            case .left: break
+            }
+            RecordSummary(result.recording).print()
+        }
+        if case .left(let reason) = result.end {
+            throw CommandFailure("\(reason). It is still being recorded: tracer attach \(pid) --for 1s, later, ends that", status: 1)
+        }
+    }
+}

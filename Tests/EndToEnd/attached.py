@@ -1,0 +1,216 @@
+"""`tracer attach`: a process that runs is recorded, let go, and recorded again. Its threads notice nothing: no call is interrupted or ends
+early, errno and registers stay; what is recorded lies between what the process has counted before and after."""
+import contextlib
+import os
+import signal
+import subprocess
+
+import build
+import harness
+import late
+import suite
+import tracefile
+from harness import Skipped, expect
+
+SOURCE = os.path.join(build.SUBJECTS, "attached_to.c")
+ROUNDS = 12
+
+
+class Attached(suite.Test):
+    def prepare(self):
+        forbidden = harness.attaching_is_forbidden()
+        if forbidden:
+            raise Skipped(forbidden)
+        self.compile("libpart.so", "-O1", "-shared", "-fPIC", source=late.LIBRARY, compiler=build.DRIVERS["gcc"][".c"])
+        self.program = self.compile("attached", "-O1", "-g", "-pthread", SOURCE, "-L.", "-Wl,-rpath," + self.made, "-lpart")
+
+    @contextlib.contextmanager
+    def running(self, *words, program=None, **options):
+        process = subprocess.Popen([program or self.program, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   cwd=self.made, env=self.environment(), preexec_fn=harness.attachable, **options)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def ends_well(self, process):
+        out, err = process.communicate("end\n", timeout=harness.HANGS)
+        expect((process.returncode, out, err) == (0, "0 0 0 0\n", ""), f"{harness.describe(process.returncode)}: {out!r} {err!r}")
+
+    def own_trace(self, process):
+        """In a directory, if its children have some, too."""
+        path = self.trace()
+        if os.path.isdir(path):
+            path = os.path.join(path, next(name for name in os.listdir(path) if name.endswith(f".{process.pid}.trace")))
+        return tracefile.Trace(path)
+
+    @contextlib.contextmanager
+    def attached(self, pid, *options, status=0):
+        """While it records. The tool is told to end by SIGINT. Afterwards `tool.said` is what it said."""
+        tool = subprocess.Popen([self.settings.tool, "attach", str(pid), "-o", self.trace(), "--force", *options], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.made, env=self.environment())
+        try:
+            tool.said = tool.stderr.readline()
+            expect("recording" in tool.said, f"{tool.said}{'' if tool.poll() is None else tool.stderr.read()}")
+            yield tool
+            with contextlib.suppress(ProcessLookupError):
+                tool.send_signal(signal.SIGINT)
+            out, err = tool.communicate(timeout=harness.HANGS)
+            tool.said += err
+            expect((tool.returncode, out) == (status, ""), f"{harness.describe(tool.returncode)}: {out}{tool.said}")
+        finally:
+            tool.kill()
+            tool.wait()
+
+
+def asked(process, word="count"):
+    process.stdin.write(word + "\n")
+    process.stdin.flush()
+    return [int(number) for number in process.stdout.readline().split()]
+
+
+def descriptors(pid):
+    found = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.add((name, os.readlink(f"/proc/{pid}/fd/{name}")))
+    return found
+
+
+def lets_threads_wait_and_compute_undisturbed(test):
+    with test.running() as process:
+        counts = asked(process)
+        before = {entry for entry in descriptors(process.pid) if "pipe" in entry[1] or "null" in entry[1]}
+        for _ in range(ROUNDS):
+            first = asked(process)[0]
+            with test.attached(process.pid):
+                begun = asked(process)[0]
+                while asked(process)[0] < begun + 500:
+                    pass
+                last = asked(process)[0]
+            counts = asked(process)
+            expect(counts[1:] == [0, 0, 0, 0], f"interrupted, early, other, wrong: {counts[1:]}")
+            after = descriptors(process.pid)
+            expect(before <= after and not [entry for entry in after if "memfd" in entry[1] or entry[1].endswith(".trace")], f"{sorted(after)}")
+            rows = {row["name"]: row["calls"] for row in test.json("report", test.trace())["functions"]}
+            for name in ("before", "after"):
+                expect(last - begun <= rows[name] <= counts[0] - first + 1, f"{name}: {rows[name]} of {last - begun} to {counts[0] - first}")
+            expect(abs(rows["before"] - rows["after"]) <= 1, f"{rows}")
+            expect(test.own_trace(process).header["flags"] & tracefile.NO_START, "it says that it saw the start")
+        test.ends_well(process)
+
+
+def records_a_process_that_computes(test):
+    """There is no call that is recorded, no system call, and nothing that ends early: it must go on with all registers as they were."""
+    with test.running("busy") as process:
+        for _ in range(4):
+            with test.attached(process.pid, "--max-size", "1M", "--mode", "ring"):
+                asked(process)
+        test.ends_well(process)
+    with test.running("computes") as process:
+        for _ in range(2):
+            with test.attached(process.pid) as tool:
+                pass
+            expect(" 0 calls recorded" in tool.said, tool.said)
+        expect(process.poll() is None, harness.describe(process.returncode or 0))
+
+
+def ends_after_the_given_time(test):
+    with test.running("busy") as process:
+        done = test.tool("attach", str(process.pid), "--for", "200ms", "-o", test.trace())
+        expect("calls recorded" in done.stderr, done.stderr)
+        expect("a.trace exists" in test.tool("attach", str(process.pid), "--for", "1s", "-o", test.trace(), status=2).stderr, "it wrote over a trace")
+        names = []
+        for _ in range(2):
+            test.tool("attach", str(process.pid), "--for", "50ms", "--quiet")
+            names = sorted(name for name in os.listdir(test.made) if name.startswith(f"tracer.attached.{process.pid}"))
+        expect(names == [f"tracer.attached.{process.pid}.2.trace", f"tracer.attached.{process.pid}.trace"], f"{names}")
+        test.ends_well(process)
+
+
+def keeps_what_an_ended_process_leaves(test):
+    with test.running("busy") as process:
+        with test.attached(process.pid) as tool:
+            begun = asked(process)[0]
+            while asked(process)[0] < begun + 300:
+                pass
+            last = asked(process)[0]
+            process.kill()
+            process.wait()
+            tool.wait(timeout=harness.HANGS)
+        expect(f"process {process.pid} has ended" in tool.said, tool.said)
+        rows = {row["name"]: row["calls"] for row in test.json("report", test.trace())["functions"]}
+        expect(rows["before"] >= last - begun, f"{rows}, {last - begun}")
+
+
+def goes_on_where_a_killed_tool_has_left_off(test):
+    with test.running("busy") as process:
+        tool = subprocess.Popen([test.settings.tool, "attach", str(process.pid), "-o", test.trace("first.trace")], stdin=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True, cwd=test.made, env=test.environment())
+        expect("recording" in tool.stderr.readline(), "it did not begin")
+        begun = asked(process)[0]
+        while asked(process)[0] < begun + 300:
+            pass
+        last = asked(process)[0]
+        tool.kill()
+        tool.communicate()
+        with test.attached(process.pid):
+            second = asked(process)[0]
+            while asked(process)[0] < second + 300:
+                pass
+        for name, least in (("first.trace", last - begun), ("a.trace", 300)):
+            rows = {row["name"]: row["calls"] for row in test.json("report", test.trace(name))["functions"]}
+            expect(rows["before"] >= least, f"{name}: {rows}, {least}")
+        test.ends_well(process)
+
+
+def says_when_another_program_was_executed(test):
+    with test.running("busy") as process:
+        with test.attached(process.pid) as tool:
+            process.stdin.write("exec\n")
+            process.stdin.flush()
+            tool.wait(timeout=harness.HANGS)
+        expect("has executed another program" in tool.said, tool.said)
+
+
+def lets_go_of_forked_children_too(test):
+    with test.running("busy") as process:
+        with test.attached(process.pid) as tool:
+            child, = asked(process, "fork")
+            while not any(os.path.isdir(test.trace()) and f".{child}.trace" in name for name in os.listdir(test.trace())):
+                asked(process)
+        expect("2 processes" in tool.said and "still being written" not in tool.said, tool.said)
+        test.ends_well(process)
+
+
+def refuses_what_it_cannot_record(test):
+    def refused(pid, reason, status=126):
+        said = test.tool("attach", str(pid), "--for", "1s", status=status).stderr
+        expect(reason in said and said.count("\n") == 1, said)
+
+    refused(4194304, "no process 4194304", status=2)
+    with test.running("busy") as process:
+        asked(process)
+        thread = next(int(name) for name in os.listdir(f"/proc/{process.pid}/task") if int(name) != process.pid)
+        refused(thread, f"is a thread of process {process.pid}", status=2)
+        os.kill(process.pid, signal.SIGSTOP)
+        while not os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG):
+            pass
+        refused(process.pid, "is stopped")
+        os.kill(process.pid, signal.SIGCONT)
+        with test.attached(process.pid):
+            refused(process.pid, "is being recorded by another tracer attach")
+        test.ends_well(process)
+    static = test.compile("static", "-static", "-O1", source="#include <unistd.h>\nint main(void) { for (;;) pause(); }")
+    with test.running(program=static) as process:
+        refused(process.pid, "statically linked")
+    traces = [name for name in os.listdir(test.made) if name.startswith("tracer.")]
+    expect(not traces, f"left: {traces}")
+
+
+def tests():
+    return suite.tests_of(__name__, Attached)
+
+
+MODES = {"slots": "*"}
