@@ -1000,11 +1000,14 @@ tracer_special\variant:
     THREAD x16, \far
     TLS ldr x16, [x16, #THREAD_POSITION]
     .if \filtered
+    ldr x9, [x16, #POSITION_MINIMUM]
+    cbz x9, .Lunfiltered\variant        // a process that is attached to comes here without a filter, too
     ldr x9, [x16, #POSITION_CHUNK]      // it has no length: always below the filter
     cbz x9, .Lslow_enter\variant
     COUNT \lse, x9, CHUNK_FILTERED_TIME, x10, w16
     b .Lpass\variant
-    .else
+.Lunfiltered\variant:
+    .endif
     ldr x9, [x16, #POSITION_PENDING]
     add x9, x9, #1
     str x9, [x16, #POSITION_PENDING]
@@ -1021,7 +1024,6 @@ tracer_special\variant:
     sub x9, x9, #1
     str x9, [x16, #POSITION_PENDING]
     b .Lslow_enter\variant
-    .endif
 .Lspecial_call\variant:
     cmp w9, #KIND_ONCE
     b.ne .Lspecial_number\variant
@@ -1192,11 +1194,9 @@ tracer_sited\variant:
 .Lsited_object\variant:
     ENTER_WORD \lse, .Lunwritten\variant, 1, 1, \filtered
     b .Lcall\variant
-    .ifeq \filtered
 .Lsited_instant\variant:
     INSTANT_WORD \lse, .Linstant_refused\variant, 1
     b .Linstant_written\variant
-    .endif
     .cfi_endproc
     .size tracer_sited\variant, . - tracer_sited\variant
 .endm

@@ -973,15 +973,17 @@ tracer_special\variant:
     .endif
 .Linstant\variant:
     // An entry of no length.
+    TLS movq IN_TLS(THREAD_POSITION), %rcx
     .if \filtered
-    TLS movq IN_TLS(THREAD_POSITION), %rax
-    movq POSITION_CHUNK(%rax), %rax          // it has no length: always below the filter
+    cmpq $0, POSITION_MINIMUM(%rcx)          // a process that is attached to comes here without a filter, too
+    je .Lunfiltered\variant
+    movq POSITION_CHUNK(%rcx), %rax          // it has no length: always below the filter
     testq %rax, %rax
     jz .Lslow_enter\variant
     incq CHUNK_FILTERED_TIME(%rax)
     jmp .Lpass\variant
-    .else
-    TLS movq IN_TLS(THREAD_POSITION), %rcx
+.Lunfiltered\variant:
+    .endif
     incq POSITION_PENDING(%rcx)
     READ_CLOCK
     SITED .Lsited_instant\variant
@@ -992,7 +994,6 @@ tracer_special\variant:
 .Linstant_refused\variant:
     decq POSITION_PENDING(%rcx)
     jmp .Lslow_enter\variant
-    .endif
     .ifeq \patched
 .Lspecial_call\variant:
     cmpb $KIND_ONCE, FUNCTION_KIND(%r11)
@@ -1166,12 +1167,10 @@ tracer_sited\variant:
 .Lsited_object\variant:
     ENTER_WORD .Lunwritten\variant, 1, 1, \filtered
     jmp .Lcall\variant
-    .ifeq \filtered
     CFI_RETURN_ON_STACK
 .Lsited_instant\variant:
     INSTANT_WORD \patched, .Linstant_refused\variant, 1
     jmp .Linstant_written\variant
-    .endif
     .cfi_endproc
     .size tracer_sited\variant, . - tracer_sited\variant
 .endm
