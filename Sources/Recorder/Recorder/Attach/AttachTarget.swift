@@ -34,7 +34,12 @@ package struct AttachTarget {
         guard status.tracer == 0 else {
             throw .cannotRun("process \(pid) is traced by process \(status.tracer) (a debugger, strace?): end that first")
         }
-        guard !status.isFiltered else {
+        // A filter may be a thread's own (seccomp(2)).
+        guard
+            ProcessStatus.numbers(in: "/proc/\(pid)/task").allSatisfy({
+                ProcessFacts(path: "/proc/\(pid)/task/\($0)/status")?.isFiltered != true
+            })
+        else {
             throw .cannotRun(
                 "process \(pid) has a filter of system calls (seccomp), which may end it for what the agent does: start it under tracer record"
             )

@@ -77,6 +77,9 @@ struct Attach: ParsableCommand {
             case .left: break
             }
             RecordSummary(result.recording).print()
+            complain(
+                "to attach and to let go, a thread stood still \(counted(result.stops.count, "time")), at most \(readable(Nanoseconds(result.stops.longest)))"
+            )
         }
         if case .left(let reason) = result.end {
             throw CommandFailure("\(reason). It is still being recorded: tracer attach \(pid) --for 1s, later, ends that", status: 1)
