@@ -3,7 +3,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <linux/ptrace.h>
-#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -66,14 +66,20 @@ static struct recorder_stop stop_of(pid_t thread, int status) {
 
 struct recorder_stop recorder_tracee_wait(pid_t thread, uint64_t nanoseconds) {
     uint64_t end = now() + nanoseconds;
-    struct timespec pause = {0, 20000};
+    // The kernel sends it at each stop. Blocked, it waits for us, so none is missed between looking and waiting.
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &stops, 0);
     for (;;) {
         int status = 0;
         pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
         if (got == thread) return stop_of(thread, status);
         if (got < 0 && errno != EINTR) return (struct recorder_stop){RECORDER_GONE, 0, 0};
-        if (now() >= end) return (struct recorder_stop){RECORDER_RUNS, 0, 0};
-        nanosleep(&pause, 0);
+        uint64_t time = now();
+        if (time >= end) return (struct recorder_stop){RECORDER_RUNS, 0, 0};
+        struct timespec rest = {0, (long)(end - time < 5000000 ? end - time : 5000000)};
+        sigtimedwait(&stops, 0, &rest);
     }
 }
 

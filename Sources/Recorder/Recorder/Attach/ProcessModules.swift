@@ -42,7 +42,8 @@ struct ProcessModules {
         }
         self.vdso = vdso
         func only(_ isWanted: (Substring) -> Bool) -> Module? {
-            let all = found.values.filter { isWanted($0.path.split(separator: "/").last ?? "") }
+            // One that has been replaced is not read, but said to be.
+            let all = found.values.filter { isWanted($0.path.split(separator: "/").last?.split(separator: " ").first ?? "") }
             return all.count == 1 ? all[0] : nil
         }
         guard let libc = only({ $0 == "libc.so.6" || $0.hasPrefix("libc-2.") }),

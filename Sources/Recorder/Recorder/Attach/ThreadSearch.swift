@@ -33,6 +33,8 @@ struct ThreadSearch {
 
     /// Returns a stopped thread. Throws a `Refusal` when none has come to such a place.
     mutating func find() throws(Refusal) -> LedThread {
+        // What unwinding needs of the process's files is read now, while nobody stands still for it.
+        if isForLoading { readModules() }
         let begin = clockTime()
         var looks = 0
         while clockTime() - begin < Self.patience {
@@ -146,7 +148,6 @@ struct ThreadSearch {
         if error == ESRCH { return nil }
         guard error == 0 else { throw AttachTarget.refused(target.pid, error) }
         stops += 1
-        var begin = clockTime()
         _ = recorder_tracee_interrupt(tid)
         var signal: Int32 = 0, calls = 0
         while true {
@@ -157,11 +158,12 @@ struct ThreadSearch {
                 stop = recorder_tracee_wait(tid, 1_000_000_000)
                 calls += 1
             }
+            let begin = clockTime()
             defer { longest = max(longest, clockTime() - begin) }
             var registers = recorder_registers()
             switch UInt32(stop.kind) {
             case RECORDER_GONE.rawValue: return nil
-            case RECORDER_SIGNAL.rawValue, RECORDER_HELD.rawValue:
+            case RECORDER_SIGNAL.rawValue:
                 // It is the program's own, and goes where it would have gone.
                 signal = stop.signal
                 _ = recorder_tracee_resume(tid, 1, signal)
@@ -203,9 +205,7 @@ struct ThreadSearch {
                 if calls == 0 {
                     // To its next system call. It runs there by itself.
                     guard recorder_tracee_resume(tid, 1, 0) == 0 else { return nil }
-                    longest = max(longest, clockTime() - begin)
                     calls = 1
-                    begin = clockTime()
                     continue
                 }
                 if isHarmless(tid, registers, isInCall: false), let led = lead(tid, registers, isEntered: false, begin) { return led }
@@ -221,6 +221,13 @@ struct ThreadSearch {
     }
 
     // MARK: - Places
+
+    private func readModules() {
+        let nowhere = [UInt64](repeating: 0, count: Processor.current.sampleOrder.count)
+        nowhere.withUnsafeBufferPointer {
+            _ = unwinder.sample(target.pid, registers: $0, stack: UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+    }
 
     /// Whether nobody on the thread's stack may hold a lock that dlopen takes: no code of the loader's, no allocator's, and no handler of a
     /// signal, which may have come at any moment. In libc, a system call's own function, and what is at the bottom of every stack.
