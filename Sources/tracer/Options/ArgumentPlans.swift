@@ -25,6 +25,9 @@ struct ArgumentPlans {
         }
     }
 
+    /// There is somewhere to put the plan.
+    var hasFolder: Bool { Self.folder(mayKeep) != nil }
+
     /// Makes the plan, or finds the same one, and returns its absolute path.
     func path() throws -> String {
         if !lists.isEmpty && lists.allSatisfy({ ArgumentChoice.items($0).isEmpty }) {

@@ -30,11 +30,11 @@ struct recorder_vectors {
 enum recorder_stop_kind {
     RECORDER_RUNS, // it has not stopped
     RECORDER_GONE,
-    RECORDER_INTERRUPTED, // by recorder_tracee_interrupt, or a new thread before its first instruction
+    RECORDER_INTERRUPTED, // as recorder_tracee_interrupt asked; or a new thread before its first instruction
     RECORDER_ENTERS,      // a system call
     RECORDER_LEAVES,      // a system call
     RECORDER_SIGNAL,      // one is about to be delivered
-    RECORDER_HELD,        // by SIGSTOP and the like
+    RECORDER_HELD,        // SIGSTOP or its like has stopped it
     RECORDER_CLONES,
 };
 struct recorder_stop {
@@ -82,7 +82,7 @@ void recorder_set_system_call(struct recorder_registers *registers, uint64_t ins
 /// x86-64 has the address to return to on the stack: the caller writes it to where recorder_stack_pointer then says.
 void recorder_set_call(struct recorder_registers *registers, uint64_t function, uint64_t return_address, uint64_t stack,
                        const uint64_t arguments[2]);
-/// What CSupport/attach_task.S expects of a new thread.
+/// What Sources/Agent/AgentEntry/attach_task.S expects of a new thread.
 void recorder_set_task(struct recorder_registers *registers, uint64_t function, uint64_t argument, uint64_t stack, uint64_t stack_bytes);
 /// Registers in the order of perf_event_open(2)'s samples (Unwinding/Processor.swift). Their number.
 int recorder_sampled(const struct recorder_registers *registers, uint64_t sampled[33]);
@@ -102,7 +102,7 @@ const uint8_t *recorder_restorer(int *byte_count);
 /// Calls of which it is known that nobody makes them with a lock that dlopen(3) takes. What they are about says how long they may last.
 enum recorder_call_kind {
     RECORDER_CALL_OTHER,
-    RECORDER_CALL_BRIEF,   // of this one it is not known, but it waits for nothing, or for a disk
+    RECORDER_CALL_BRIEF,   // it waits for nothing, or for a disk, but may be made with such a lock
     RECORDER_CALL_SHORT,   // it waits for nothing, or for a disk
     RECORDER_CALL_ENDLESS, // it waits without a limit, and begins anew unnoticed
     RECORDER_CALL_RESUMED, // it waits for a time; the kernel goes on with what is left (restart_syscall(2))

@@ -1,5 +1,5 @@
 // Brings the agent into a running process, and makes it begin and end there. One thread of the process stands still meanwhile, for the time of
-// a dlopen(3) at most; what takes longer is done by a thread of the tool's making (CSupport/attach_task.S).
+// a dlopen(3) at most; what takes longer is done by a thread of the tool's making (Sources/Agent/AgentEntry/attach_task.S).
 import CRecorder
 import CTraceLayout
 import ELF
@@ -92,7 +92,7 @@ package struct AgentInjection {
 
     // MARK: - The library
 
-    /// Where an earlier attach has left the agent; nil: it is not there.
+    /// Load bias of the agent that an earlier attach has left; nil: it is not there.
     private func agentBias() throws(Refusal) -> UInt64? {
         guard let agent = ProcessModules.agent(of: target.pid) else { return nil }
         guard agent.isAttached else {
@@ -121,7 +121,7 @@ package struct AgentInjection {
                 $0.kind == .load && mode >= $0.address && mode - $0.address + 4 <= $0.fileByteCount
             })
         else { throw .cannotRun("\(library.path) cannot be read") }
-        image[Int(segment.offset + mode - segment.address)] = 1 // of four bytes, the lowest
+        image[Int(segment.offset + mode - segment.address)] = 1 // the lowest of four bytes
         return image
     }
 

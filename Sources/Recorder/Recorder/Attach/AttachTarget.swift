@@ -8,7 +8,7 @@ package struct AttachTarget {
     package let pid: pid_t
     /// As the kernel calls it: "redis-server".
     package let name: String
-    /// Those of the process; a trace is written with them.
+    /// The process makes its trace as this user.
     let user: uid_t, group: gid_t
     let memory: RemoteMemory
     let modules: ProcessModules

@@ -9,7 +9,7 @@ struct ThreadSearch {
     private let unwinder = SampleUnwinder(hasSamples: false)
     /// Stops so far: of threads that were let go again.
     private(set) var stops = 0
-    /// Of those, the longest.
+    /// The longest of them, in nanoseconds.
     private(set) var longest: UInt64 = 0
     private var sightings: [pid_t: Sighting] = [:]
     /// Threads that have not come out of the kernel since they were to stop.
@@ -18,7 +18,7 @@ struct ThreadSearch {
     /// A thread that runs is best, since it is on its way to a call. Who waits without end comes next; who waits for a time begins anew with
     /// what is left of it, if the kernel does that.
     private static let untilEndless: UInt64 = 500_000_000, untilResumed: UInt64 = 1_000_000_000, patience: UInt64 = 30_000_000_000
-    /// Of one thread, one after the other, until it comes to a better one.
+    /// System calls of one thread that are looked at, one after the other.
     private static let mostCalls = 200
     /// A stack is copied up to here to be unwound, and looked through up to here where that fails.
     private static let stackBytes = 64 << 10
@@ -90,7 +90,7 @@ struct ThreadSearch {
     /// Who has a processor leaves the kernel within this time; of whom nothing is known, within the other.
     private static let wayOut: UInt64 = 200_000, wayOutUnknown: UInt64 = 2_000_000
 
-    /// Whether a thread that is called running has left the system call that it waited in before: one whose time is over may not have been
+    /// Says if a thread that is called running has left the system call that it waited in before: one whose time is over may not have been
     /// given a processor yet.
     private mutating func runsAlready(_ tid: pid_t) -> Bool {
         var last = sightings[tid] ?? Sighting(), now = clockTime()
@@ -229,7 +229,7 @@ struct ThreadSearch {
         }
     }
 
-    /// Whether nobody on the thread's stack may hold a lock that dlopen takes: no code of the loader's, no allocator's, and no handler of a
+    /// Says if nobody on the thread's stack may hold a lock that dlopen takes: no code of the loader's, no allocator's, and no handler of a
     /// signal, which may have come at any moment. In libc, a system call's own function, and what is at the bottom of every stack.
     private func isHarmless(_ tid: pid_t, _ registers: recorder_registers, isInCall: Bool) -> Bool {
         var registers = registers
@@ -250,7 +250,7 @@ struct ThreadSearch {
         let doubtful = [modules.loader.range] + modules.allocators.map(\.range) + (modules.vdso.map { [$0] } ?? [])
         func isDoubtful(_ address: UInt64) -> Bool { address == modules.restorer || doubtful.contains { $0.contains(address) } }
         guard isWhole else {
-            // Where a stack cannot be unwound, no word of it may look like a return to one of these.
+            // No word of a stack that cannot be unwound may look like a return to one of these.
             guard isInCall, recorder_is_libcs_call(number) == 0 else { return false }
             return stack.withUnsafeBytes { bytes in
                 !stride(from: 0, to: bytes.count - 7, by: 8).contains { isDoubtful(bytes.load(fromByteOffset: $0, as: UInt64.self)) }

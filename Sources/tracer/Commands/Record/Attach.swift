@@ -17,7 +17,7 @@ struct Attach: ParsableCommand {
             EXAMPLES
               tracer attach 4711 --for 10s           # ten seconds of it
               tracer attach $(pgrep -o nginx)        # until Ctrl-C
-              tracer attach 4711 --for 1m --mode ring --max-size 64M   # the last 64 MB of a minute
+              tracer attach 4711 --mode ring --max-size 64M   # until Ctrl-C; keeps the end
             """)
 
     @Argument(help: ArgumentHelp("The id of the process.", valueName: "pid"))

@@ -105,12 +105,12 @@ struct Record: ParsableCommand {
             files: files.map { $0 ? .all : .none } ?? (recordsFilesByDefault ? .cheap : .none), mayKeep: cache)
         if !arguments.isEmpty || files == true { return try plans.path() }
         // Nobody has asked for it: without a cache there is none.
-        guard plans.files == .cheap else { return nil }
+        guard plans.files == .cheap, plans.hasFolder else { return nil }
         do {
             return try plans.path()
         } catch let failure as CommandFailure where failure.status == 2 {
-            complain("calls that use files are recorded without their arguments: \(failure.message)") // of prototypes that the user has
-        } catch {} // nowhere to write a plan to: nobody has asked for it
+            complain("calls that use files are recorded without their arguments: \(failure.message)") // the user's own prototypes are wrong
+        } catch {} // it cannot be written, and nobody has asked for it
         return nil
     }
     /// False where the agent would record these calls by its slow path: it does so only if it is asked to.

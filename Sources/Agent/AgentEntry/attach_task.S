@@ -1,4 +1,4 @@
-// Where `tracer attach` leads the thread of its own that it makes in a process (Sources/Recorder/Recorder/Attach). The thread has no
+// A thread that `tracer attach` makes in a process begins here (Sources/Recorder/Recorder/Attach). It has no
 // thread-local storage of its own, nobody waits for it, and it takes its stack away with it: it ends well also when the tool is gone.
 //
 //      x86-64          aarch64
