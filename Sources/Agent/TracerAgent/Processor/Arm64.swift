@@ -72,7 +72,7 @@ extension Trampolines {
 
 /// The loader's debugger hook becomes a jump to `tracer_loader_event`.
 ///
-/// Threads may be running on its page, and in the hook itself: the page stays executable, and the code changes by one store of one word.
+/// Threads of a program that runs already may be on its page, and in the hook itself: then the page stays executable, and the code changes by one store of one word.
 enum LoaderHook {
     private static let ret: UInt32 = 0xd65f_03c0
     /// Address of the `ret` that became a branch, and the branch; 0: none is there.
@@ -105,7 +105,7 @@ enum LoaderHook {
     /// False: something else is there, a debugger's breakpoint for one.
     private static func exchange(_ old: UInt32, _ new: UInt32) -> Bool {
         let word = UnsafeMutablePointer<UInt32>(bitPattern: UInt(place))!
-        if word.pointee != old || !Memory.protect(place, 4, Memory.readWriteExecute) { return false }
+        if word.pointee != old || !Memory.protect(place, 4, Process.changingCode) { return false }
         tracer_store_release_32(word, new)
         return Memory.protectCode(place, 4)
     }
@@ -120,7 +120,7 @@ enum LoaderHook {
             let island = (start &+ segment.memoryBytes &+ 15) & ~15
             let left = UInt64(Memory.pageBytes) &- (island & UInt64(Memory.pageBytes &- 1))
             if segment.flags & ProgramHeader.writable != 0 || left < 16 || left == UInt64(Memory.pageBytes)
-                || !Memory.protect(island, 16, Memory.readWriteExecute)
+                || !Memory.protect(island, 16, Process.changingCode)
             {
                 return nil
             }

@@ -71,7 +71,7 @@ extension Trampolines {
 
 /// The loader's debugger hook becomes a jump to `tracer_loader_event`.
 ///
-/// Threads may be running on its page, and in the hook itself: the page stays executable, and the code changes by one store of one byte.
+/// Threads of a program that runs already may be on its page, and in the hook itself: then the page stays executable, and the code changes by one store of one byte.
 /// The jump is written into the padding after `ret`, where nothing is executed; then `ret` becomes `nop`, and back.
 enum LoaderHook {
     private static let ret: UInt8 = 0xc3, nop: UInt8 = 0x90
@@ -91,7 +91,7 @@ enum LoaderHook {
         let isNear = distance == Int64(Int32(truncatingIfNeeded: distance))
         let end = offset &+ 1 &+ (isNear ? 5 : 14)
         guard end <= 16, isPadding(code.assumingMemoryBound(to: UInt8.self), from: offset &+ 1, to: end),
-            Memory.protect(loaderHook, 16, Memory.readWriteExecute)
+            Memory.protect(loaderHook, 16, Process.changingCode)
         else { return false }
         if isNear { // jmp target
             jump.storeBytes(of: 0xe9, as: UInt8.self)
@@ -110,7 +110,7 @@ enum LoaderHook {
     /// False: something else is there, a debugger's breakpoint for one.
     private static func exchange(_ old: UInt8, _ new: UInt8) -> Bool {
         let byte = UnsafeMutablePointer<UInt8>(bitPattern: UInt(place))!
-        if byte.pointee != old || !Memory.protect(place, 1, Memory.readWriteExecute) { return false }
+        if byte.pointee != old || !Memory.protect(place, 1, Process.changingCode) { return false }
         tracer_store_release_8(byte, new)
         return Memory.protect(place, 1, Memory.readExecute)
     }

@@ -23,6 +23,8 @@ enum Process {
 
     /// True if the program ran already when the agent was loaded: it has seen no start, and other threads may be anywhere.
     nonisolated(unsafe) static var wasRunning = false
+    /// Protection of the loader's page of code while the agent changes it. Other threads of a program that runs already may be on it.
+    static var changingCode: Int { wasRunning ? Memory.readWriteExecute : Memory.readWrite }
     /// True if `tracer attach` began the recording: it may end it, too, and then nothing of the agent's is to be found in a slot.
     nonisolated(unsafe) static var isAttached = false
 
