@@ -207,8 +207,9 @@ enum TraceOutput {
         }
     }
 
-    /// Counts a call that could not be written.
+    /// Counts a call that could not be written. A recording that tracer_detach has ended loses nothing by what comes after.
     static func drop(_ count: UInt64 = 1) {
+        if Process.isAttached && tracer_process_page().pointee.enabled == 0 && tracer_process_page().pointee.dropping == 0 { return }
         if let header { _ = tracer_atomic_add(&header.pointee.dropped, count) }
     }
 

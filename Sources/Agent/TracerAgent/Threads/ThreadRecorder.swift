@@ -339,8 +339,7 @@ struct ThreadRecorder {
     /// The enter of a frame that begins now: its clock is read here, after any chunk was opened.
     func begin(_ frame: Frame) {
         if !reserveWords(4) {
-            // Unless recording has just ended, which is no loss.
-            if tracer_process_page().pointee.enabled != 0 || tracer_process_page().pointee.dropping != 0 { TraceOutput.drop() }
+            TraceOutput.drop()
             frame.pointee.enter_ticks = Clock.ticks()
             return frame.setLost()
         }
