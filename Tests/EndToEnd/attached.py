@@ -70,6 +70,14 @@ def asked(process, word="count"):
     return [int(number) for number in process.stdout.readline().split()]
 
 
+def goes_on(process, more):
+    """While it calls so often. Returns its count before and after."""
+    begun = last = asked(process)[0]
+    while last < begun + more:
+        last = asked(process)[0]
+    return begun, last
+
+
 def descriptors(pid):
     found = set()
     for name in os.listdir(f"/proc/{pid}/fd"):
@@ -85,10 +93,7 @@ def lets_threads_wait_and_compute_undisturbed(test):
         for _ in range(ROUNDS):
             first = asked(process)[0]
             with test.attached(process.pid) as tool:
-                begun = asked(process)[0]
-                while asked(process)[0] < begun + 500:
-                    pass
-                last = asked(process)[0]
+                begun, last = goes_on(process, 500)
             expect(" 0 filtered, 0 dropped" in tool.said, tool.said)
             counts = asked(process)
             expect(counts[1:] == [0, 0, 0, 0], f"interrupted, early, other, wrong: {counts[1:]}")
@@ -135,10 +140,7 @@ def ends_after_the_given_time(test):
 def keeps_what_an_ended_process_leaves(test):
     with test.running("busy") as process:
         with test.attached(process.pid) as tool:
-            begun = asked(process)[0]
-            while asked(process)[0] < begun + 300:
-                pass
-            last = asked(process)[0]
+            begun, last = goes_on(process, 300)
             process.kill()
             process.wait()
             tool.wait(timeout=harness.HANGS)
@@ -152,16 +154,11 @@ def goes_on_where_a_killed_tool_has_left_off(test):
         tool = subprocess.Popen([test.settings.tool, "attach", str(process.pid), "-o", test.trace("first.trace")], stdin=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True, cwd=test.made, env=test.environment())
         expect("recording" in tool.stderr.readline(), "it did not begin")
-        begun = asked(process)[0]
-        while asked(process)[0] < begun + 300:
-            pass
-        last = asked(process)[0]
+        begun, last = goes_on(process, 300)
         tool.kill()
         tool.communicate()
         with test.attached(process.pid):
-            second = asked(process)[0]
-            while asked(process)[0] < second + 300:
-                pass
+            goes_on(process, 300)
         for name, least in (("first.trace", last - begun - 1), ("a.trace", 299)):  # as above
             rows = {row["name"]: row["calls"] for row in test.json("report", test.trace(name))["functions"]}
             expect(rows["before"] >= least, f"{name}: {rows}, {least}")

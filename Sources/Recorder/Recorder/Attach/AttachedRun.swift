@@ -178,15 +178,28 @@ package struct AttachedRun {
 
     // MARK: - At the end
 
-    /// Processes that it has forked since have the agent, too.
+    /// Processes that it has forked since have the agent, too. One that is just making its file cannot be let go yet.
     private func detachChildren() {
+        for _ in 0..<5 {
+            if detachKnownChildren() { return }
+            usleep(20_000)
+        }
+    }
+    /// False: one could not be let go.
+    private func detachKnownChildren() -> Bool {
+        var areGone = true
         for entry in SessionFiles.all(template, session: session) {
             guard let header = TraceHeader(path: entry.path), header.current.state == UInt32(TRACE_RECORDING),
-                let pid = ProcessNumbers.number(of: entry.pid, in: entry.namespace), pid != target.pid, ProcessStatus.isAlive(pid),
-                let child = try? AttachTarget(pid: pid), var injection = try? AgentInjection(child)
+                let pid = ProcessNumbers.number(of: entry.pid, in: entry.namespace), pid != target.pid, ProcessStatus.isAlive(pid)
             else { continue }
-            try? injection.end()
+            do {
+                var injection = try AgentInjection(AttachTarget(pid: pid))
+                try injection.end()
+            } catch {
+                areGone = false
+            }
         }
+        return areGone
     }
 
     /// - Parameter isReplaced: the process has executed another program since
