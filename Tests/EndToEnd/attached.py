@@ -22,7 +22,7 @@ class Attached(suite.Test):
         if forbidden:
             raise Skipped(forbidden)
         self.compile("libpart.so", "-O1", "-shared", "-fPIC", source=late.LIBRARY, compiler=build.DRIVERS["gcc"][".c"])
-        self.program = self.compile("attached", "-O1", "-g", "-pthread", SOURCE, "-L.", "-Wl,-rpath," + self.made, "-lpart")
+        self.program = self.compile("attached", "-O1", "-g", "-pthread", SOURCE, "-L.", "-Wl,-rpath," + self.made, "-lpart", "-ldl")
 
     @contextlib.contextmanager
     def running(self, *words, program=None, **options):
@@ -162,6 +162,25 @@ def goes_on_where_a_killed_tool_has_left_off(test):
         for name, least in (("first.trace", last - begun - 1), ("a.trace", 299)):  # as above
             rows = {row["name"]: row["calls"] for row in test.json("report", test.trace(name))["functions"]}
             expect(rows["before"] >= least, f"{name}: {rows}, {least}")
+        test.ends_well(process)
+
+
+def gives_up_where_a_library_is_being_loaded(test):
+    """A constructor of it waits, with the loader's lock: who is led to dlopen waits for that, and is put back to where it was."""
+    test.compile("libslow.so", "-shared", "-fPIC", source="#include <fcntl.h>\n#include <unistd.h>\n__attribute__((constructor)) static void slow(void)"
+                 " { char byte; close(open(\"begun\", O_WRONLY)); int end = open(\"end\", O_RDONLY); (void)!read(end, &byte, 1); close(end); }\n")
+    for name in ("begun", "end"):
+        os.mkfifo(test.path(name))
+    with test.running("busy", "loads") as process:
+        os.close(os.open(test.path("begun"), os.O_RDONLY))
+        done = test.tool("attach", str(process.pid), "--for", "1s", "-o", test.trace(), status=126)
+        expect("is loading a library, and waits in it: try again" in done.stderr, done.stderr)
+        expect(not os.path.exists(test.trace()), "a trace is left")
+        begun, last = goes_on(process, 300)
+        expect(last > begun, "it stands still")
+        os.close(os.open(test.path("end"), os.O_WRONLY))
+        with test.attached(process.pid):
+            goes_on(process, 300)
         test.ends_well(process)
 
 

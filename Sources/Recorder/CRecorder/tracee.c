@@ -361,6 +361,10 @@ enum recorder_call_kind recorder_call_kind(int64_t number, const uint64_t argume
 
 int recorder_is_lock(int64_t number) { return number == SYS_futex; }
 
+int recorder_is_memory(int64_t number) {
+    return number == SYS_mmap || number == SYS_munmap || number == SYS_mprotect || number == SYS_madvise || number == SYS_brk;
+}
+
 int recorder_waits_without_end(pid_t process, int descriptor) {
     int pidfd = (int)syscall(SYS_pidfd_open, process, 0), copy = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, descriptor, 0);
     if (pidfd >= 0) close(pidfd);

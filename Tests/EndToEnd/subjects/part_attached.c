@@ -2,6 +2,7 @@
 // A process that is attached to: threads that wait in many ways and count what they should not see, threads that compute, and one that calls
 // another module all the time. It answers on its standard output what is asked on its standard input: a word a line.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -163,11 +164,19 @@ static void *drain(void *given) {
     return 0;
 }
 
+// Its constructor waits.
+static void *load(void *given) {
+    (void)given;
+    if (!dlopen("./libslow.so", RTLD_NOW)) wrong++;
+    return 0;
+}
+
 int main(int count, char **words) {
-    int computes = 0, busy = 0;
+    int computes = 0, busy = 0, loads = 0;
     for (int n = 1; n < count; n++) {
         if (!strcmp(words[n], "computes")) computes = 1;
         if (!strcmp(words[n], "busy")) busy = 1;
+        if (!strcmp(words[n], "loads")) loads = 1;
     }
     sigset_t set;
     sigemptyset(&set);
@@ -181,6 +190,7 @@ int main(int count, char **words) {
     pthread_create(&thread, 0, drain, &ends[0]);
     pthread_create(&thread, 0, call, &ends[1]);
     if (busy) pthread_create(&thread, 0, compute, 0);
+    if (loads) pthread_create(&thread, 0, load, 0);
     char line[64];
     while (fgets(line, sizeof line, stdin)) {
         if (!strcmp(line, "fork\n")) {

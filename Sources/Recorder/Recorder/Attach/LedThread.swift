@@ -51,11 +51,12 @@ struct LedThread {
     }
 
     /// Lets it go on to its next stop of this kind. Signals that have been on their way are passed on when they are delivered.
+    /// - Parameter isStopped: else it is running, and only waited for
     @discardableResult
-    private func reach(_ kind: recorder_stop_kind, or other: recorder_stop_kind? = nil, until end: UInt64 = .max) throws(Failure)
-        -> recorder_stop
-    {
-        var signal: Int32 = 0, goesOn = true
+    private func reach(
+        _ kind: recorder_stop_kind, or other: recorder_stop_kind? = nil, isStopped: Bool = true, until end: UInt64 = .max
+    ) throws(Failure) -> recorder_stop {
+        var signal: Int32 = 0, goesOn = isStopped
         while true {
             if goesOn { try Self.check(recorder_tracee_resume(tid, kind == RECORDER_INTERRUPTED ? 0 : 1, signal)) }
             let stop = recorder_tracee_wait(tid, 10_000_000)
@@ -93,7 +94,8 @@ struct LedThread {
         try reach(RECORDER_ENTERS)
     }
 
-    /// Calls a function on a stack that ends at `stack`. Gives up when it waits for a lock before it has made any other system call.
+    /// Calls a function on a stack that ends at `stack`. Gives up when it waits for a lock before it has made any other system call but for
+    /// memory: it has no lock of its own yet.
     func call(_ function: UInt64, _ arguments: [UInt64], stack: UInt64, patience: UInt64 = 2_000_000_000) throws(Failure) -> UInt64 {
         let back = target.modules.callInstruction, end = clockTime() + patience
         var call = registers, locks = 0
@@ -111,11 +113,13 @@ struct LedThread {
                 try reach(RECORDER_LEAVES)
                 return result
             }
-            locks = locks >= 0 && recorder_is_lock(recorder_system_call(&now)) != 0 ? locks + 1 : -1
+            let number = recorder_system_call(&now)
+            if locks >= 0, recorder_is_memory(number) == 0 { locks = recorder_is_lock(number) != 0 ? locks + 1 : -1 }
             guard try reach(RECORDER_LEAVES, until: locks > 0 ? end : .max).kind == RECORDER_LEAVES.rawValue else { break }
         }
         try Self.check(recorder_tracee_interrupt(tid))
-        try reach(RECORDER_INTERRUPTED)
+        // It stops on its way out of the call that is interrupted, and that is its only stop.
+        try reach(RECORDER_INTERRUPTED, or: RECORDER_LEAVES, isStopped: false)
         throw .isLocked
     }
 
@@ -128,7 +132,10 @@ struct LedThread {
         if child > 0 { try reach(RECORDER_LEAVES) }
         let result = Int64(bitPattern: withUnsafePointer(to: try current()) { recorder_result($0) })
         guard child > 0, result > 0 else { throw .refused(Int32(clamping: -result)) }
-        guard recorder_tracee_wait(child, 5_000_000_000).kind == RECORDER_INTERRUPTED.rawValue else { throw .isGone }
+        // However long it takes: nobody else knows where it has to begin.
+        var stop = recorder_tracee_wait(child, 1_000_000_000)
+        while stop.kind == RECORDER_RUNS.rawValue { stop = recorder_tracee_wait(child, 1_000_000_000) }
+        guard stop.kind == RECORDER_INTERRUPTED.rawValue else { throw .isGone }
         var registers = recorder_registers()
         try Self.check(recorder_tracee_registers(child, &registers))
         recorder_set_task(&registers, function, argument, stack, stackBytes)
