@@ -28,18 +28,8 @@ struct Attach: ParsableCommand {
     var output: String?
     @Flag(help: "Overwrite an existing run with the name of --output.")
     var force = false
-    @Option(help: .setting(Variables.maximumDepth))
-    var maxDepth: String?
-    @Option(help: .setting(Variables.minimumTime))
-    var minMs: String?
-    @Flag(help: .setting(Variables.callSites))
-    var callSites = false
-    @Option(help: .setting(Variables.include))
-    var include: [String] = []
-    @Option(help: .setting(Variables.exclude))
-    var exclude: [String] = []
-    @Option(help: .setting(Variables.maximumSize))
-    var maxSize: String?
+    @OptionGroup
+    var calls: CallOptions
     @Option(help: ArgumentHelp("full keeps everything, ring keeps the end. TRACER_MODE.", valueName: "full|ring"))
     var mode: String?
     @Flag(help: "Say nothing of what was recorded.")
@@ -53,12 +43,7 @@ struct Attach: ParsableCommand {
         var options = RecordOptions()
         options.output = output
         options.replaces = force
-        options.set(Variables.maximumDepth, maxDepth)
-        options.set(Variables.minimumTime, minMs.map { Record.milliseconds($0) })
-        if callSites { options.set(Variables.callSites, true) }
-        options.set(Variables.include, include)
-        options.set(Variables.exclude, exclude)
-        options.set(Variables.maximumSize, maxSize)
+        calls.set(in: &options)
         options.set(Variables.mode, mode)
         options.set(Variables.quiet, true) // the process's stderr is not the user's
         let result: AttachedRun.Result = try orFail {

@@ -24,18 +24,14 @@ struct Record: ParsableCommand {
     var output: String?
     @Flag(help: "Overwrite an existing run with the name of --output.")
     var force = false
-    @Option(help: .setting(Variables.maximumDepth))
-    var maxDepth: String?
-    @Option(help: .setting(Variables.minimumTime))
-    var minMs: String?
+    @OptionGroup
+    var calls: CallOptions
     @Option(help: .setting(Variables.functions))
     var functions: [String] = []
     @Option(help: .setting(Variables.minimumSize))
     var minSize: String?
     @Flag(help: .setting(Variables.keepsHot))
     var keepHot = false
-    @Flag(help: .setting(Variables.callSites))
-    var callSites = false
     @Option(help: .setting(Variables.arguments))
     var arguments: [String] = []
     @Flag(
@@ -50,12 +46,6 @@ struct Record: ParsableCommand {
         help: ArgumentHelp("Do not record parameters of these names, such as 'path,key*'; repeatable.", valueName: "glob")
     )
     var hide: [String] = []
-    @Option(help: .setting(Variables.include))
-    var include: [String] = []
-    @Option(help: .setting(Variables.exclude))
-    var exclude: [String] = []
-    @Option(help: .setting(Variables.maximumSize))
-    var maxSize: String?
     @Option(help: .setting(Variables.mode))
     var mode: String?
     @Flag(inversion: .prefixedNo, help: .setting(Variables.children))
@@ -86,13 +76,6 @@ struct Record: ParsableCommand {
     @Argument(parsing: .captureForPassthrough, help: ArgumentHelp("The program and its arguments.", valueName: "program"))
     var command: [String] = []
 
-    /// "5ms" and "20us" as the number of milliseconds that the agent takes; other text as it is, for the agent's rules to accept or refuse.
-    static func milliseconds(_ text: String) -> String {
-        guard Double(text) == nil, let length = TimeLength(argument: text) else { return text }
-        let (whole, rest) = length.nanoseconds.count.quotientAndRemainder(dividingBy: 1_000_000)
-        return "\(whole).\(String(1_000_000 + rest).dropFirst())"
-    }
-
     /// Path of the argument plan; nil: there is none.
     private func argumentPlan() throws -> String? {
         if let option = arguments.isEmpty && !prototypes.isEmpty
@@ -116,7 +99,7 @@ struct Record: ParsableCommand {
     /// False where the agent would record these calls by its slow path: it does so only if it is asked to.
     private var recordsFilesByDefault: Bool {
         func isSet(_ name: StaticString) -> Bool { getenv("\(name)").map { !["", "0"].contains(String(cString: $0)) } ?? false }
-        return minMs == nil && !callSites && mode == nil
+        return calls.minMs == nil && !calls.callSites && mode == nil
             && ![Variables.arguments.name, Variables.minimumTime.name, Variables.callSites.name, Variables.mode.name].contains(where: isSet)
     }
 
@@ -143,16 +126,11 @@ struct Record: ParsableCommand {
         var options = RecordOptions()
         options.output = output
         options.replaces = force
-        options.set(Variables.maximumDepth, maxDepth)
-        options.set(Variables.minimumTime, minMs.map { Self.milliseconds($0) })
+        calls.set(in: &options)
         options.set(Variables.functions, functions)
         options.set(Variables.minimumSize, minSize)
         if keepHot { options.set(Variables.keepsHot, true) }
-        if callSites { options.set(Variables.callSites, true) }
         options.set(Variables.arguments, try argumentPlan())
-        options.set(Variables.include, include)
-        options.set(Variables.exclude, exclude)
-        options.set(Variables.maximumSize, maxSize)
         options.set(Variables.mode, mode)
         options.set(Variables.children, children)
         if keepAgent { options.set(Variables.keepsAgent, true) }
