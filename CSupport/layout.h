@@ -51,6 +51,7 @@
 #define SPAN_BEGIN 1
 #define SPAN_END 2
 #define SPAN_NONE 3
+#define SPAN_SNAPSHOT 4
 
 // Stubs and hooks lie in blocks: a number of stubs, then their hooks, which a stub reaches (aarch64: 1 MB). The
 // first is in the library's own image.
@@ -103,6 +104,24 @@ _Static_assert(AT(trace_chunk_header, filtered_by_time, CHUNK_FILTERED_TIME) &&
                    AT(trace_chunk_header, filtered_by_depth, CHUNK_FILTERED_DEPTH) && AT(trace_chunk_header, dropped, CHUNK_DROPPED),
                "trace chunk header");
 extern struct process_page tracer_process __attribute__((visibility("hidden")));
+/// A word in which somebody outside counts what is wanted of the process (trace_file_header.control), or one that stays 0; and the number up to
+/// which the process has looked. Read by the trampolines while recording is off, and by each slow path.
+extern const uint32_t *tracer_control __attribute__((visibility("hidden")));
+extern uint32_t tracer_control_seen __attribute__((visibility("hidden")));
+extern const uint32_t tracer_no_control __attribute__((visibility("hidden")));
+static inline void tracer_set_control(const uint32_t *word) {
+    __atomic_store_n(&tracer_control, word ? word : &tracer_no_control, __ATOMIC_RELEASE);
+    __atomic_store_n(&tracer_control_seen, word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) : 0, __ATOMIC_RELEASE);
+}
+static inline _Bool tracer_has_control(void) {
+    return __atomic_load_n(tracer_control, __ATOMIC_ACQUIRE) != __atomic_load_n(&tracer_control_seen, __ATOMIC_RELAXED);
+}
+/// Returns true if it is the caller who is to do what is wanted up to there.
+static inline _Bool tracer_take_control(uint32_t *number) {
+    uint32_t before = __atomic_load_n(&tracer_control_seen, __ATOMIC_RELAXED);
+    *number = __atomic_load_n(tracer_control, __ATOMIC_ACQUIRE);
+    return *number != before && __atomic_compare_exchange_n(&tracer_control_seen, &before, *number, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
 
 // Reserved area of the image (trampoline.S). Labels, and LABEL_RETURN after each what belongs to it; the first block of stubs.
 extern uint8_t tracer_labels[] __attribute__((visibility("hidden")));
@@ -223,7 +242,7 @@ void tracer_slow_exit(struct thread_state *, uint64_t label, uint64_t stack_poin
 uint64_t tracer_slow_bind(struct thread_state *, struct function_hook *, uint64_t stack_pointer, uint64_t slot)
     __attribute__((visibility("hidden")));
 void tracer_slow_loader_event(struct thread_state *, uint64_t unused, uint64_t stack_pointer) __attribute__((visibility("hidden")));
-/// Does the work of tracer_mark, tracer_begin and tracer_end; `kind` is SPAN_….
+/// Does the work of tracer_mark, tracer_begin, tracer_end and tracer_snapshot; `kind` is SPAN_….
 void tracer_slow_span(struct thread_state *, const char *name, uint64_t stack_pointer, uint64_t kind) __attribute__((visibility("hidden")));
 /// An instrumented function is called, or returns. `site`: the address that it returns to.
 void tracer_slow_instrumented_enter(struct thread_state *, uint64_t function, uint64_t stack_pointer, uint64_t site)
@@ -243,9 +262,13 @@ _Bool tracer_function_contains(uint32_t function, uint64_t address) __attribute_
 /// The thread has returned to this label at this stack pointer, and none of its frames did. False: nor has an initializer.
 _Bool tracer_returned_apart(struct thread_state *, uint64_t label, uint64_t stack_pointer, uint64_t now_ticks)
     __attribute__((visibility("hidden")));
+/// Number of the trigger of a function, from 1 on (Triggers.swift); 0: it has none.
+uint8_t tracer_function_trigger(uint32_t function) __attribute__((visibility("hidden")));
 /// A frame of KIND_LOAD is about to end.
 void tracer_load_returned(struct thread_state *, struct frame_record *, uint64_t now_ticks) __attribute__((visibility("hidden")));
 
+/// A frame whose function may have a trigger has returned, or was left.
+void tracer_watched_ended(struct frame_record *, uint32_t thread, uint64_t now_ticks) __attribute__((visibility("hidden")));
 /// A frame of KIND_OPENS or above has returned.
 void tracer_opened(struct frame_record *, uint32_t thread, uint64_t now_ticks) __attribute__((visibility("hidden")));
 

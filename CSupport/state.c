@@ -16,6 +16,9 @@ uint64_t tracer_lazy_sink, tracer_patched_special;
 uint32_t tracer_lazy_components, tracer_lazy_bytes;
 #endif
 uint64_t tracer_closed_labels[2];
+const uint32_t tracer_no_control = 0;
+const uint32_t *tracer_control = &tracer_no_control;
+uint32_t tracer_control_seen;
 uint8_t *tracer_stub_blocks[STUB_BLOCKS];
 
 struct function_hook tracer_no_function;

@@ -80,6 +80,16 @@
     ldr \word, [\address, #\field]
 .endm
 
+// Compares what is wanted from outside with what has been looked at: equal, there is nothing.
+.macro HAS_CONTROL word, address, seen
+    adrp \address, tracer_control
+    ldr \address, [\address, #:lo12:tracer_control]
+    ldr \word, [\address]
+    adrp x16, tracer_control_seen
+    ldr \seen, [x16, #:lo12:tracer_control_seen]
+    cmp \word, \seen
+.endm
+
 .macro CONFINED word, address
     adrp \address, tracer_confined
     ldr \word, [\address, #:lo12:tracer_confined]
@@ -923,7 +933,12 @@ tracer_returned\variant:
 
     CFI_SPILLED
 .Lnot_recording\variant:
-    // Not recording.
+    // Not recording. Somebody outside may want it now: Swift looks.
+    HAS_CONTROL w9, x9, w10
+    b.eq .Loff\variant
+    CONFINED w10, x10
+    cbz w10, .Lslow_enter\variant
+.Loff\variant:
     PROCESS w10, x10, PROCESS_DROPPING
     cbz w10, .Lpass\variant
     THREAD x16, \far
@@ -1628,7 +1643,7 @@ tracer_loader_event:
     RELOAD
     ret
 .endm
-// void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
+// void tracer_mark(name), tracer_begin(name), tracer_end(name), tracer_snapshot(name): like a call through a stub, on the agent's stack.
 .macro SPAN name, kind
     .globl \name
     .type \name, %function
@@ -1642,6 +1657,7 @@ tracer_loader_event:
 SPAN tracer_mark, SPAN_MARK
 SPAN tracer_begin, SPAN_BEGIN
 SPAN tracer_end, SPAN_END
+SPAN tracer_snapshot, SPAN_SNAPSHOT
     .hidden tracer_begin_thread
 SPAN tracer_begin_thread, SPAN_NONE
     .type span, %function
@@ -1689,6 +1705,13 @@ span:
     cbnz w2, .Lon\@
     ldr w2, [x3, #PROCESS_ALIVE]
     cbz w2, .Lon\@
+    mov x2, x16                         // the thread
+    HAS_CONTROL w3, x3, w4
+    mov x16, x2
+    b.eq .Loff\@
+    CONFINED w2, x2
+    cbz w2, .Lon\@
+.Loff\@:
     ret x12
 .Lon\@:
 .endm

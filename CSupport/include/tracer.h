@@ -28,12 +28,17 @@ void tracer_mark(const char *name) __attribute__((weak));
 void tracer_begin(const char *name) __attribute__((weak));
 void tracer_end(const char *name) __attribute__((weak));
 
+/// Wants a snapshot of the trace, as it is now: of the last seconds, where `tracer record --keep` records the program. The name says why, and
+/// stands in the trace as a mark.
+void tracer_snapshot(const char *name) __attribute__((weak));
+
 #define tracer_start() (tracer_start ? tracer_start() : (void)0)
 #define tracer_stop() (tracer_stop ? tracer_stop() : (void)0)
 #define tracer_flush() (tracer_flush ? tracer_flush() : (void)0)
 #define tracer_mark(name) (tracer_mark ? tracer_mark(name) : (void)0)
 #define tracer_begin(name) (tracer_begin ? tracer_begin(name) : (void)0)
 #define tracer_end(name) (tracer_end ? tracer_end(name) : (void)0)
+#define tracer_snapshot(name) (tracer_snapshot ? tracer_snapshot(name) : (void)0)
 #define tracer_ready() tracer_mark("ready")
 
 // Start-up items: work of the start that is registered where it is defined, and run when the program says so. The runner is

@@ -887,7 +887,14 @@ tracer_returned\variant:
 
     CFI_SPILLED \patched
 .Lnot_recording\variant:
-    // Not recording.
+    // Not recording. Somebody outside may want it now: Swift looks.
+    movq tracer_control(%rip), %rax
+    movl (%rax), %eax
+    cmpl tracer_control_seen(%rip), %eax
+    je .Loff\variant
+    cmpl $0, tracer_confined(%rip)
+    je .Lslow_enter\variant
+.Loff\variant:
     cmpl $0, tracer_process+PROCESS_DROPPING(%rip)
     je .Lpass\variant
     TLS movq IN_TLS(THREAD_TOP), %rax
@@ -1552,7 +1559,7 @@ tracer_signal_return:
     RELOAD
     retq
 .endm
-// void tracer_mark(name), tracer_begin(name), tracer_end(name).
+// void tracer_mark(name), tracer_begin(name), tracer_end(name), tracer_snapshot(name).
 .macro SPAN name, kind
     .globl \name
     .type \name, @function
@@ -1566,6 +1573,7 @@ tracer_signal_return:
 SPAN tracer_mark, SPAN_MARK
 SPAN tracer_begin, SPAN_BEGIN
 SPAN tracer_end, SPAN_END
+SPAN tracer_snapshot, SPAN_SNAPSHOT
     .hidden tracer_begin_thread
 SPAN tracer_begin_thread, SPAN_NONE
     .type span, @function
@@ -1606,6 +1614,12 @@ span:
     orl tracer_process+PROCESS_DROPPING(%rip), %eax
     jnz .Lon\@
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    je .Lon\@
+    movq tracer_control(%rip), %rax
+    movl (%rax), %eax
+    cmpl tracer_control_seen(%rip), %eax
+    je \passed
+    cmpl $0, tracer_confined(%rip)
     jne \passed
 .Lon\@:
 .endm

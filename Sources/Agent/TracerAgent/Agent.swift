@@ -75,7 +75,8 @@ extension Agent {
             return TRACE_ATTACH_NO_CODE
         }
         guard let flags = LoaderWatch.begin() else { return TRACE_ATTACH_LOADER }
-        TraceOutput.flags = flags | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
+        TraceOutput.flags =
+            flags | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0) | (isFiltered ? UInt32(TRACE_FLAG_FILTERED) : 0)
         if Executions.areKept { findEnvironment() }
         if settings.arguments != nil { findErrno() }
         if !Process.isAttached { Calibration.run() } // on a thread of its own
@@ -97,8 +98,10 @@ extension Agent {
         if settings.startsOn && TraceOutput.isWritable {
             ReturnLabels.open()
             tracer_store_release_32(&tracer_process_page().pointee.enabled, 1)
+            SessionControl.note(isOn: true, isBeginning: true)
         } else {
             ReturnLabels.close() // Calibration needed them
+            SessionControl.note(isOn: false, isBeginning: true)
         }
     }
 
@@ -109,6 +112,7 @@ extension Agent {
         Limits.maximumDepth = settings.maximumDepth
         Limits.fileBytes = settings.sizeLimit
         Limits.mode = settings.mode
+        Triggers.list = settings.mode == .counts ? nil : settings.triggers
         TraceName.template = settings.output
         TraceOutput.session = settings.session.number
         if settings.session.namespace != 0 && settings.session.namespace == TraceName.pidNamespace() {
@@ -139,6 +143,8 @@ extension Agent {
             Clock.ticksPerSecond = 1_000_000_000
         }
         Limits.minimumTicks = settings.minimumNanoseconds > 0 ? Clock.ticks(in: settings.minimumNanoseconds) : 0
+        Limits.keptTicks = settings.keptNanoseconds > 0 ? Clock.ticks(in: settings.keptNanoseconds &+ Limits.keptBeyond) : 0
+        Triggers.begin()
     }
 
     private func findEnvironment() {
@@ -261,6 +267,16 @@ public func tracer_function_address(_ function: UInt32) -> UInt64 { FunctionTabl
 
 @c @implementation
 public func tracer_function_contains(_ function: UInt32, _ address: UInt64) -> Bool { FunctionTable.entry(function).contains(address) }
+
+@c @implementation
+public func tracer_function_trigger(_ function: UInt32) -> UInt8 {
+    Triggers.list == nil ? 0 : FunctionTable.entry(function).trigger
+}
+
+@c @implementation
+public func tracer_watched_ended(_ frame: UnsafeMutablePointer<frame_record>!, _ thread: UInt32, _ now: UInt64) {
+    if Triggers.list != nil, let frame { Triggers.ended(frame, thread, now) }
+}
 
 @c @implementation
 public func tracer_returned_apart(

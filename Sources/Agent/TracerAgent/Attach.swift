@@ -32,11 +32,13 @@ extension Agent {
         var store = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
         var fresh = Settings()
         let complaints = fresh.read(environment, into: &store)
-        let isSamePlan =
-            fresh.arguments == nil
-            ? settings.arguments == nil : settings.arguments.map { equal($0, fresh.arguments!) } ?? false
+        func areSame(_ one: CText?, _ other: CText?) -> Bool {
+            one.map { text in other.map { equal(text, $0) } ?? false } ?? (other == nil)
+        }
+        let areSameFunctions = areSame(fresh.arguments, settings.arguments) && areSame(fresh.triggers, settings.triggers)
         if Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) && fresh.clock == .auto { fresh.clock = settings.clock }
-        guard isSamePlan, fresh.callSites == settings.callSites, fresh.maximumDepth == settings.maximumDepth, fresh.clock == settings.clock
+        guard areSameFunctions, fresh.callSites == settings.callSites, fresh.maximumDepth == settings.maximumDepth,
+            fresh.clock == settings.clock
         else {
             Memory.release(buffer, Agent.storeBytes)
             return TRACE_ATTACH_SETTINGS
@@ -52,6 +54,7 @@ extension Agent {
         FunctionTable.forgetBlocks()
         OpenedDescriptors.becomeChild()
         MetadataWriter.copyKept()
+        Triggers.describe()
         ThreadRecorder.beginSession()
         MappingFaults.begin()
         isRecorded = true
@@ -61,7 +64,7 @@ extension Agent {
             leaveFile()
             return TRACE_ATTACH_LOADER
         }
-        TraceOutput.flags = flags | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
+        TraceOutput.flags = flags | UInt32(TRACE_FLAG_FILTERED) | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
         open(since: before)
         return TRACE_ATTACH_DONE
     }

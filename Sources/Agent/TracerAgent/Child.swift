@@ -37,13 +37,16 @@ extension Agent {
         }
         ModuleTable.forgetRecords()
         MetadataWriter.copyFromParent()
+        Triggers.describe()
         let now = Clock.ticks()
         TraceOutput.header.pointee.start_ticks = now
         if settings.startsOn && TraceOutput.isWritable {
             tracer_process_page().pointee.enabled = 1
             ReturnLabels.open()
+            SessionControl.note(isOn: true, isBeginning: true)
         } else {
             ReturnLabels.close()
+            SessionControl.note(isOn: false, isBeginning: true)
         }
         recorder.register()
         recorder.renewCounters()

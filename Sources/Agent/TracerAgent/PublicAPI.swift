@@ -7,7 +7,10 @@ public func tracer_agent_resume() {
     agent.settings.startsOn = true
     if agent.isRecorded && tracer_process_page().pointee.alive != 0 && tracer_process_page().pointee.dropping == 0 {
         tracer_store_release_32(&tracer_process_page().pointee.enabled, 1)
-        withSignalsBlocked { ReturnLabels.open() }
+        withSignalsBlocked {
+            ReturnLabels.open()
+            SessionControl.note(isOn: true)
+        }
     }
 }
 
@@ -15,7 +18,11 @@ public func tracer_agent_resume() {
 public func tracer_agent_pause() {
     agent.settings.startsOn = false
     tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
-    if tracer_process_page().pointee.alive != 0 && !TraceOutput.isConfined { withSignalsBlocked { ReturnLabels.close() } }
+    if tracer_process_page().pointee.alive == 0 || TraceOutput.isConfined { return }
+    withSignalsBlocked {
+        ReturnLabels.close()
+        SessionControl.note(isOn: false)
+    }
 }
 
 @c @implementation

@@ -16,6 +16,8 @@ struct Settings {
     var ready = Variables.ready.standard
     var sizeLimit = Variables.maximumSize.standard
     var mode = Variables.mode.standard
+    var keptNanoseconds = Variables.keep.standard
+    var triggers = Variables.triggers.standard
     var children = Variables.children.standard
     var startsOn = Variables.start.standard
     var quiet = Variables.quiet.standard
@@ -51,7 +53,8 @@ struct Settings {
         if let functions { self.functions = Settings.keep(functions, &store) }
         if let arguments { self.arguments = Settings.keep(arguments, &store) }
         if let ready { self.ready = Settings.keep(ready, &store) }
-        if mode == .ring && sizeLimit == 0 { sizeLimit = Variables.ringSize }
+        if let triggers { self.triggers = Settings.keep(triggers, &store) }
+        if mode == .ring && sizeLimit == 0 { sizeLimit = keptNanoseconds == 0 ? Variables.ringSize : Variables.keptSize }
         return complaints
     }
 
@@ -75,6 +78,8 @@ struct Settings {
             || Settings.read(Variables.ready, entry, &ready, &complaints)
             || Settings.read(Variables.maximumSize, entry, &sizeLimit, &complaints)
             || Settings.read(Variables.mode, entry, &mode, &complaints)
+            || Settings.read(Variables.keep, entry, &keptNanoseconds, &complaints)
+            || Settings.read(Variables.triggers, entry, &triggers, &complaints)
             || Settings.read(Variables.children, entry, &children, &complaints)
             || Settings.read(Variables.keepsAgent, entry, &keepsAgent, &complaints)
             || Settings.read(Variables.start, entry, &startsOn, &complaints)
@@ -146,16 +151,7 @@ extension Settings {
         }
         entry(Variables.output.name) { $0.append(contentsOf: output) }
         entry(Variables.maximumDepth.name) { $0.append(decimal: UInt64(maximumDepth)) }
-        entry(Variables.minimumTime.name) {
-            $0.append(decimal: minimumNanoseconds / 1_000_000)
-            var rest = minimumNanoseconds % 1_000_000
-            if rest == 0 { return }
-            $0.append(0x2e)
-            while rest > 0 {
-                $0.append(UInt8(0x30 &+ rest / 100_000))
-                rest = rest % 100_000 &* 10
-            }
-        }
+        entry(Variables.minimumTime.name) { Settings.append(milliseconds: minimumNanoseconds, &$0) }
         if let functions { entry(Variables.functions.name) { $0.append(contentsOf: functions) } }
         if minimumSize > 0 { entry(Variables.minimumSize.name) { $0.append(decimal: UInt64(minimumSize)) } }
         if keepsHot { entry(Variables.keepsHot.name) { $0.append(Variables.Switch.word(keepsHot)) } }
@@ -166,11 +162,23 @@ extension Settings {
         if let ready { entry(Variables.ready.name) { $0.append(contentsOf: ready) } }
         entry(Variables.maximumSize.name) { $0.append(decimal: sizeLimit) }
         entry(Variables.mode.name) { $0.append(Variables.ModeName.word(mode)) }
+        if keptNanoseconds > 0 { entry(Variables.keep.name) { Settings.append(milliseconds: keptNanoseconds, &$0) } }
+        if let triggers { entry(Variables.triggers.name) { $0.append(contentsOf: triggers) } }
         entry(Variables.children.name) { $0.append(Variables.Switch.word(children)) }
         if keepsAgent { entry(Variables.keepsAgent.name) { $0.append(Variables.Switch.word(keepsAgent)) } }
         entry(Variables.start.name) { $0.append(Variables.Switch.word(startsOn)) }
         if !usesCache { entry(Variables.cache.name) { $0.append(Variables.Switch.word(usesCache)) } }
         entry(Variables.clock.name) { $0.append(Variables.ClockName.word(clock)) }
+    }
+    @inline(never) private static func append(milliseconds nanoseconds: UInt64, _ text: inout TextBuffer) {
+        text.append(decimal: nanoseconds / 1_000_000)
+        var rest = nanoseconds % 1_000_000
+        if rest == 0 { return }
+        text.append(0x2e)
+        while rest > 0 {
+            text.append(UInt8(0x30 &+ rest / 100_000))
+            rest = rest % 100_000 &* 10
+        }
     }
     @inline(never) private static func append(_ name: StaticString, _ text: inout TextBuffer) {
         text.append(name)

@@ -18,6 +18,7 @@ public func tracer_slow_enter(
     }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    if !recorder.isOther { SessionControl.look() }
     if CalledFunctions.areWanted && (kind == UInt8(KIND_UNNAMED) || kind == UInt8(KIND_PATCHED)) {
         if !recorder.isOther { CalledFunctions.look(at: hook) }
         return nil
@@ -113,6 +114,7 @@ private func ownRecorder(_ state: UnsafeMutablePointer<thread_state>) -> ThreadR
 public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!, _ label: UInt64, _ stackPointer: UInt64, _ now: UInt64) {
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    SessionControl.look()
     recorder.endPassing()
     recorder.goOn()
     stopAfterLoss()
@@ -146,6 +148,7 @@ public func tracer_slow_instrumented_enter(
     _ state: UnsafeMutablePointer<thread_state>!, _ function: UInt64, _ stackPointer: UInt64, _ site: UInt64
 ) {
     guard let recorder = ownRecorder(state) else { return }
+    SessionControl.look()
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
     stopAfterLoss()
     recorder.resumeFaultHandler()

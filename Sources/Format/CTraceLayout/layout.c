@@ -15,9 +15,13 @@ _Static_assert(EVENT_START_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "compl
 _Static_assert(EVENT_TIME_SHIFT + EVENT_START_BITS == EVENT_DURATION_SHIFT, "complete bits");
 _Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
 _Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
-_Static_assert(offsetof(struct trace_file_header, ended_ns) == 240 && sizeof(struct trace_file_header) == 272, "file header");
+_Static_assert(offsetof(struct trace_file_header, ended_ns) == 240 && sizeof(struct trace_file_header) == 352, "file header");
+_Static_assert(offsetof(struct trace_file_header, requests) == 272 && offsetof(struct trace_file_header, control) == 328, "file header");
 _Static_assert(sizeof(struct trace_spare) == 24, "spare chunk");
-_Static_assert(sizeof(struct trace_file_header) <= TRACE_SPARES_OFFSET, "spare chunks follow the header");
+_Static_assert(sizeof(struct trace_request) == 32, "request");
+_Static_assert(sizeof(struct trace_file_header) <= TRACE_REQUESTS_OFFSET &&
+                   TRACE_REQUESTS_OFFSET + TRACE_REQUESTS * sizeof(struct trace_request) <= TRACE_SPARES_OFFSET,
+               "requests follow the header, and spare chunks these");
 _Static_assert(TRACE_SPARES_OFFSET + TRACE_SPARES * sizeof(struct trace_spare) <= TRACE_HEADER_BYTES, "spare chunks fit into the page");
 _Static_assert(offsetof(struct trace_chunk_header, opened) == 32, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == 56, "chunk header");
@@ -36,6 +40,7 @@ _Static_assert(sizeof(struct trace_thread_record) == 24, "thread record");
 _Static_assert(sizeof(struct trace_thread_begin_record) == 32, "thread's first record of older agents");
 _Static_assert(sizeof(struct trace_thread_pointer_record) == 40, "thread's first record");
 _Static_assert(sizeof(struct trace_clock_record) == 24, "clock record");
+_Static_assert(sizeof(struct trace_switched_record) == 16, "switched record");
 _Static_assert(sizeof(struct trace_usage) == 32, "usage");
 _Static_assert(sizeof(struct trace_phase_record) == 64, "phase record");
 _Static_assert(sizeof(struct trace_initializer_record) == 72, "initializer record");

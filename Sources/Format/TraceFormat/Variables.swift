@@ -144,6 +144,18 @@ public enum Variables {
             option: "--mode", "full|ring|counts",
             help: "full keeps everything, ring keeps the end, counts keeps only which functions were called (with --functions).")
     }
+    /// In ring mode: what is younger than this many nanoseconds is kept, within `maximumSize`, and no thread takes the place of another one's; 0:
+    /// the last bytes are kept, whosever they are.
+    @inlinable public static var keep: Variable<Milliseconds> {
+        Variable(
+            "TRACER_KEEP", Milliseconds.self, 0, form: "milliseconds, such as 5000",
+            option: "--keep", "time", help: "Keep the last 5s, 500ms … of every thread (ring mode).")
+    }
+    @inlinable public static var keptSize: UInt64 { 256 << 20 }
+    /// Functions whose long calls ask for a snapshot; nil: there are none.
+    @inlinable public static var triggers: Variable<Triggers> {
+        Variable("TRACER_TRIGGERS", Triggers.self, nil, form: "FUNCTION>NANOSECONDS or MODULE!FUNCTION>NANOSECONDS, separated by ':'")
+    }
     /// The processes that the program starts are recorded, too.
     @inlinable public static var children: Variable<Switch> {
         Variable(
@@ -201,6 +213,33 @@ extension Variables {
     /// Patterns, as NameFilter matches them; nil: none.
     public enum Globs: VariableGrammar {
         public static func read(_ text: UnsafePointer<UInt8>) -> UnsafePointer<UInt8>?? { .some(text[0] == 0 ? nil : text) }
+    }
+
+    /// At most 32, each a pattern and how long its calls may take.
+    public enum Triggers: VariableGrammar {
+        public static func read(_ text: UnsafePointer<UInt8>) -> UnsafePointer<UInt8>?? {
+            if text[0] == 0 { return .some(nil) }
+            var rest = text
+            for _ in 0..<most {
+                guard let (_, _, next) = first(rest) else { return .none }
+                if rest[next] == 0 { return .some(text) }
+                rest += next &+ 1
+            }
+            return .none
+        }
+        @inlinable public static var most: Int { 32 }
+
+        /// Returns the bytes of the pattern that the text begins with, its time, and where its ':' or the text's NUL is. nil: it is none.
+        public static func first(_ text: UnsafePointer<UInt8>) -> (pattern: Int, nanoseconds: UInt64, end: Int)? {
+            var count = 0
+            while text[count] != 0x3e { // '>'
+                if text[count] == 0 || text[count] == 0x3a { return nil }
+                count &+= 1
+            }
+            guard count > 0, let (nanoseconds, digits) = Digits.leading(text + (count &+ 1)) else { return nil }
+            let end = count &+ 1 &+ digits
+            return text[end] == 0 || text[end] == 0x3a ? (count, nanoseconds, end) : nil
+        }
     }
 
     /// Empty is as good as not set.

@@ -18,6 +18,9 @@ public enum Tracer {
     @inlinable @inline(__always) public static func begin(_ name: StaticString) { tracer_api_begin(text(name)) }
     /// Ends the innermost open span of the name; without one nothing happens.
     @inlinable @inline(__always) public static func end(_ name: StaticString) { tracer_api_end(text(name)) }
+    /// Wants a snapshot of the trace, as it is now: of the last seconds, where `tracer record --keep` records the program. The name says
+    /// why, and stands in the trace as a mark.
+    @inlinable @inline(__always) public static func snapshot(_ name: StaticString) { tracer_api_snapshot(text(name)) }
 
     /// Literals end in a NUL.
     @inlinable @inline(__always) static func text(_ name: StaticString) -> UnsafePointer<CChar>? {

@@ -12,6 +12,7 @@ enum FunctionTable {
         var byteCount: UInt32 = 0 // aarch64: of the code, where its symbol says so
         var policy: HookPolicy
         var isEntryOnly = false // each call is recorded by its entry alone
+        var trigger: UInt8 = 0 // its number, from 1 on (Triggers.swift)
 
         func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
     }
@@ -46,10 +47,12 @@ enum FunctionTable {
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].hook)) }
         guard let hooking = policy.hooking(of: name, at: target, in: definer) else { return nil }
         let program = hooking.mayHaveArguments ? ArgumentPlan.program(of: name) { FunctionHome.isLibc(definer.image) } : 0
-        guard let index = Stubs.take(hooking.isOrdinary && program == 0 ? .call : .special) else { return nil }
-        let entry = Entry(
+        let trigger = hooking.mayHaveArguments ? Triggers.number(function: name.text, path: definer.path) : 0
+        guard let index = Stubs.take(hooking.isOrdinary && program == 0 && trigger == 0 ? .call : .special) else { return nil }
+        var entry = Entry(
             target: target, name: name.hash, module: UInt32(module), hook: UInt32(index),
             byteCount: UInt32(truncatingIfNeeded: hooking.byteCount), policy: hooking.policy, isEntryOnly: hooking.isEntryOnly)
+        entry.trigger = trigger
         guard let id = add(entry, at: slot) else { return nil }
         let hook = tracer_function(index)!
         let called = hooking.isSubstituted ? hooking.policy.replacement(of: target, name, in: definer.image) : target
@@ -59,8 +62,8 @@ enum FunctionTable {
         hook.pointee.head = Event.head(.enter, id)
         hook.pointee.argument = CallObjects.argument(hooking.object)
         hook.pointee.kind = hooking.kind
-        if program != 0 && hooking.kind == UInt8(KIND_CALL) {
-            if ArgumentPlan.isPlain(program) {
+        if (program != 0 || trigger != 0) && hooking.kind == UInt8(KIND_CALL) {
+            if trigger == 0 && ArgumentPlan.isPlain(program) {
                 hook.pointee.argument |= UInt8(FUNCTION_HAS_VALUES)
             } else {
                 hook.pointee.kind = UInt8(KIND_ARGUMENTS)
@@ -69,6 +72,7 @@ enum FunctionTable {
         hook.pointee.counter = program
         MetadataWriter.function(id, module: UInt32(module), address: target, flags: hooking.recordFlags, name: name)
         ArgumentPlan.use(program, object: 0)
+        if trigger != 0 { Triggers.noteWatched() }
         return Stubs.address(of: index)
     }
 
@@ -98,13 +102,14 @@ enum FunctionTable {
         return id
     }
     /// The same with a record of its own, for a function with flags; `locked` is held.
-    static func number(_ target: UInt64, module: UInt32, flags: UInt32, name: Name) -> UInt32? {
+    static func number(_ target: UInt64, module: UInt32, flags: UInt32, name: Name, trigger: UInt8 = 0) -> UInt32? {
         if !hasNone { return nil }
         let id = UInt32(entries.count)
-        let entry = Entry(target: target, name: 0, module: module, hook: .max, policy: .record)
+        let entry = Entry(target: target, name: 0, module: module, hook: .max, policy: .record, trigger: trigger)
         if id >= Event.functionReach || !entries.append(entry) { return nil }
         numberedCount &+= 1
         MetadataWriter.function(id, module: module, address: target, flags: flags, name: name)
+        if trigger != 0 { Triggers.noteWatched() }
         return id
     }
     /// Ids of functions of a module that share one record: four bytes each, and their names are in the module's file.

@@ -99,7 +99,7 @@ enum FirstChunks {
         TraceSpace.unmap(UnsafeMutableRawPointer(bitPattern: row.pointee.address)!, rowBytes)
         row.pointee.address = 0
         mappedCount &-= 1
-        if row.pointee.offset != parents { Ring.give(row.pointee.offset, UInt64(rowBytes)) }
+        if row.pointee.offset != parents { Ring.give(row.pointee.offset, UInt64(rowBytes), of: .max) }
     }
 
     /// Nothing of the file stays mapped.

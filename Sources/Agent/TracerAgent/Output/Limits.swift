@@ -9,6 +9,10 @@ enum Limits {
     nonisolated(unsafe) static var maximumDepth: UInt32 = 0
     /// Size limit of the file; 0: no limit.
     nonisolated(unsafe) static var fileBytes: UInt64 = 0
+    /// A ring keeps what is younger, as far as `fileBytes` allow; 0: the last `fileBytes`.
+    nonisolated(unsafe) static var keptTicks: UInt64 = 0
+    /// Nanoseconds that are kept beyond what the user asks for: until a snapshot has been copied.
+    static var keptBeyond: UInt64 { 1_000_000_000 }
     nonisolated(unsafe) static var mode = Variables.mode.standard
     /// The last bytes are kept, not the first.
     static var isRing: Bool { mode == .ring }

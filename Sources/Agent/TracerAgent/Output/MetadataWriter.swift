@@ -237,7 +237,7 @@ enum MetadataWriter {
     private static func isInherited(_ record: UnsafeMutablePointer<trace_record>) -> Bool {
         switch Int(record.pointee.type) {
         case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END), Int(TRACE_RECORD_REPLACED): false
-        case Int(TRACE_RECORD_PHASE)...Int(TRACE_RECORD_ONCE): false
+        case Int(TRACE_RECORD_PHASE)...Int(TRACE_RECORD_ONCE), Int(TRACE_RECORD_SWITCHED): false
         case Int(TRACE_RECORD_OPENED): record.pointee.key & UInt16(TRACE_OPENED_REPLACED) == 0 && isStillOpen(record)
         case Int(TRACE_RECORD_TEXT): record.pointee.key != UInt16(TRACE_TEXT_MESSAGE) && record.pointee.key != UInt16(TRACE_TEXT_TITLE)
         default: true

@@ -1,12 +1,24 @@
 // Ranges in the file for copies of full chunks and for the threads' own chunks. In full mode they follow the last one, until the size
 // limit; in ring mode, once that is reached, they lie over the oldest copy or over what a thread that has ended left. The file is
 // therefore as long as the limit says, and longer only while the chunks of living threads alone need more.
+//
+// A ring that keeps a time (Limits.keptTicks) writes over what is older than that, whether the limit is reached or not, so it is
+// as long as the time needs. Where the limit is reached first, the thread with the most chunks loses its oldest: the last seconds of a thread that
+// records little stay, however much others record.
 import CSupport
 import CTraceLayout
 
 enum Ring {
-    /// Offsets of chunks that may be written over, all of chunkBytes: `queued` of them from `oldest` on, and round.
-    nonisolated(unsafe) private static var freeChunks = Table<UInt64>()
+    /// A chunk that may be written over.
+    private struct Place: BitwiseCopyable {
+        var offset: UInt64
+        /// When the thread gave it up.
+        var ticks: UInt64
+        var thread: UInt32
+        var unused: UInt32 = 0
+    }
+    /// All of chunkBytes: `queued` of them from `oldest` on, and round.
+    nonisolated(unsafe) private static var places = Table<Place>()
     nonisolated(unsafe) private static var oldest = 0
     nonisolated(unsafe) private static var queued = 0
     nonisolated(unsafe) private static var lock = Lock()
@@ -22,13 +34,13 @@ enum Ring {
     static func forget() {
         lock.lock()
         defer { lock.unlock() }
-        freeChunks.removeAll()
+        places.removeAll()
         oldest = 0
         queued = 0
     }
 
-    /// Returns the offset for a copy. nil: recording has stopped.
-    static func offset(_ byteCount: Int) -> UInt64? {
+    /// Returns the offset for a copy of a chunk of this thread. nil: recording has stopped.
+    static func offset(_ byteCount: Int, of thread: UInt32) -> UInt64? {
         if !Limits.isRing {
             if TraceSpace.wouldExceedLimit(byteCount) {
                 TraceOutput.stop(TRACE_STOP_LIMIT, 0)
@@ -38,13 +50,13 @@ enum Ring {
         }
         lock.lock()
         defer { lock.unlock() }
-        let offset = takeOldest(byteCount) ?? TraceSpace.reserve(byteCount)
-        if byteCount == chunkBytes { append(offset) }
+        let offset = takeOldest(byteCount)?.offset ?? TraceSpace.reserve(byteCount)
+        if byteCount == chunkBytes { append(Place(offset: offset, ticks: Clock.ticks(), thread: thread)) }
         return offset
     }
 
-    /// An offset for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
-    private static func take(_ byteCount: Int) -> UInt64? {
+    /// A place for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
+    private static func take(_ byteCount: Int) -> Place? {
         if !Limits.isRing { return nil }
         lock.lock()
         defer { lock.unlock() }
@@ -57,69 +69,97 @@ enum Ring {
         let begun = Clock.ticks()
         defer { TraceOutput.noteWait(since: begun) }
         let old = take(byteCount)
-        if let chunk = TraceSpace.map(byteCount, over: old) { return chunk }
+        if let chunk = TraceSpace.map(byteCount, over: old?.offset) { return chunk }
         if let old { giveBack(old) }
         return nil
     }
 
     /// The chunk there belongs to no thread any more. It is the youngest of those that may be written over.
-    static func give(_ offset: UInt64, _ byteCount: UInt64) {
+    static func give(_ offset: UInt64, _ byteCount: UInt64, of thread: UInt32) {
         if !Limits.isRing || byteCount != UInt64(chunkBytes) { return }
         lock.lock()
-        append(offset)
+        append(Place(offset: offset, ticks: Clock.ticks(), thread: thread))
         lock.unlock()
     }
 
-    /// Takes back an offset that could not be mapped: it is the oldest again.
-    private static func giveBack(_ offset: UInt64) {
+    /// Takes back a place that could not be mapped: it is the oldest again.
+    private static func giveBack(_ place: Place) {
         lock.lock()
-        if queued == freeChunks.count {
-            append(offset)
+        if queued == places.count {
+            append(place)
         } else {
-            oldest = oldest == 0 ? freeChunks.count &- 1 : oldest &- 1
-            freeChunks[oldest] = offset
+            oldest = oldest == 0 ? places.count &- 1 : oldest &- 1
+            places[oldest] = place
             queued &+= 1
         }
         lock.unlock()
     }
 
-    private static func takeOldest(_ byteCount: Int) -> UInt64? {
-        if byteCount != chunkBytes || !TraceSpace.wouldExceedLimit(byteCount) { return nil }
-        var skipped: UInt64? // the recorder is copying to it: it stays the oldest, and the next one is taken
-        for n in 0..<queued {
-            let index = place(n), offset = freeChunks[index]
-            if let skipped { freeChunks[index] = skipped }
-            if SpareChunks.takeBack(for: offset) {
-                oldest = place(1)
-                queued &-= 1
-                return offset
-            }
-            skipped = offset
+    private static func takeOldest(_ byteCount: Int) -> Place? {
+        if byteCount != chunkBytes || queued == 0 { return nil }
+        let isOver = Limits.keptTicks != 0 && Clock.ticks() &- places[oldest].ticks > Limits.keptTicks
+        if !isOver {
+            if !TraceSpace.wouldExceedLimit(byteCount) { return nil }
+            if Limits.keptTicks != 0 { putFirst(oldestOfLargest()) }
         }
-        if let skipped { freeChunks[oldest] = skipped } // all go round by one
+        var skipped: Place? // the recorder is copying to it: it stays the oldest, and the next one is taken
+        for n in 0..<queued {
+            let index = index(n), place = places[index]
+            if let skipped { places[index] = skipped }
+            if SpareChunks.takeBack(for: place.offset) {
+                oldest = self.index(1)
+                queued &-= 1
+                return place
+            }
+            skipped = place
+        }
+        if let skipped { places[oldest] = skipped } // all go round by one
         return nil
     }
 
-    private static func append(_ offset: UInt64) {
-        if queued == freeChunks.count {
+    /// Number, from the oldest on, of the oldest place of the thread that has most. Threads share a count where there are very many.
+    private static func oldestOfLargest() -> Int {
+        var counts = InlineArray<256, UInt32>(repeating: 0)
+        var largest = 0
+        for n in 0..<queued {
+            let thread = Int(places[index(n)].thread & 255)
+            counts[thread] &+= 1
+            if counts[thread] > counts[largest] { largest = thread }
+        }
+        for n in 0..<queued where Int(places[index(n)].thread & 255) == largest { return n }
+        return 0
+    }
+    /// Puts this place before all others, which move up.
+    private static func putFirst(_ number: Int) {
+        let place = places[index(number)]
+        var n = number
+        while n > 0 {
+            places[index(n)] = places[index(n &- 1)]
+            n &-= 1
+        }
+        places[oldest] = place
+    }
+
+    private static func append(_ place: Place) {
+        if queued == places.count {
             // Full: the new element goes before the oldest one, which moves up with all after it.
-            guard freeChunks.append(0) else { return } // no memory: the offset is lost to the ring
-            var n = freeChunks.count &- 1
+            guard places.append(place) else { return } // no memory: the place is lost to the ring
+            var n = places.count &- 1
             while n > oldest {
-                freeChunks[n] = freeChunks[n &- 1]
+                places[n] = places[n &- 1]
                 n &-= 1
             }
-            freeChunks[oldest] = offset
-            oldest = oldest &+ 1 == freeChunks.count ? 0 : oldest &+ 1
+            places[oldest] = place
+            oldest = oldest &+ 1 == places.count ? 0 : oldest &+ 1
             queued &+= 1
             return
         }
-        freeChunks[place(queued)] = offset
+        places[index(queued)] = place
         queued &+= 1
     }
     /// The n-th element from the oldest on has this index.
-    private static func place(_ n: Int) -> Int {
+    private static func index(_ n: Int) -> Int {
         let index = oldest &+ n
-        return index < freeChunks.count ? index : index &- freeChunks.count
+        return index < places.count ? index : index &- places.count
     }
 }

@@ -84,7 +84,7 @@ enum SpareChunks {
             tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_NONE))
             return true
         }
-        guard let destination = Ring.offset(bytes) else { return true }
+        guard let destination = Ring.offset(bytes, of: header.pointee.thread) else { return true }
         spare.pointee.destination = destination
         tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_FULL))
         return true

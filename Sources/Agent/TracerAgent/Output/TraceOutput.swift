@@ -56,6 +56,7 @@ enum TraceOutput {
         header = UnsafeMutablePointer(bitPattern: result)
         tracer_mapping_add(header, UInt64(TRACE_HEADER_BYTES))
         fillHeader()
+        tracer_set_control(&header.pointee.control)
         isOpen = true
         isWritable = true
         stopReported = false
@@ -234,6 +235,7 @@ enum TraceOutput {
     static func beginChild(isWanted: Bool) -> Bool {
         let parents = header
         lastLock = Lock() // another thread of the parent may have held it
+        tracer_set_control(nil)
         isOpen = false
         isWritable = false
         TraceSpace.becomeChild()
@@ -262,6 +264,7 @@ enum TraceOutput {
     static func leave() {
         end()
         isOpen = false
+        tracer_set_control(nil)
         TraceSpace.abandon()
         tracer_mapping_remove(header)
         if !Memory.makePrivate(header, Memory.pageBytes) { Memory.replace(header, Memory.pageBytes) }

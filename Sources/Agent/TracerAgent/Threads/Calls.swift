@@ -9,7 +9,7 @@ extension Spills {
     var site: UInt64 { ReturnLabels.contains(returnAddress) ? 0 : returnAddress }
     /// The word with the object of the function's call, 0 if it has none. As the trampolines determine it (OBJECT_OF, IF_OBJECT).
     @inline(never) func object(_ function: UnsafeMutablePointer<function_hook>) -> UInt64 {
-        let isPatched = function.pointee.kind == UInt8(KIND_PATCHED_ARGUMENTS)
+        let isPatched = function.pointee.kind == UInt8(KIND_PATCHED_ARGUMENTS) && function.pointee.counter != 0
         let number = isPatched ? ArgumentPlan.object(of: function.pointee.counter) : function.pointee.argument & ~UInt8(FUNCTION_HAS_VALUES)
         if number == 0 { return 0 }
         if function.pointee.kind == UInt8(KIND_NUMBER) && UInt32(truncatingIfNeeded: firstArgument) != UInt32(SystemCall.futex) {
@@ -69,7 +69,8 @@ extension ThreadRecorder {
             }
         }
         guard let frame = isOwn ? push(stackPointer, tails: tails) : pushAlternate(stackPointer, tails: tails) else { return nil }
-        let isWatched = hook.pointee.kind == UInt8(KIND_LOAD), program = ArgumentPlan.program(of: hook)
+        let isWatched = hook.pointee.kind == UInt8(KIND_LOAD) || tracer_function_trigger(hook.pointee.function) != 0
+        let program = ArgumentPlan.program(of: hook)
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = hook
         frame.pointee.argument = spills.object(hook)
@@ -162,6 +163,7 @@ extension ThreadRecorder {
         end(
             frame, now, !isInOrder,
             program: frame.pointee.label & UInt64(LABEL_RESULT) == 0 ? 0 : ArgumentPlan.program(of: frame.pointee.function))
+        noteEnd(frame, now)
         if wasAlternate {
             closeAlternate(frame, at: now)
         } else if top == frame {
@@ -171,6 +173,10 @@ extension ThreadRecorder {
             takeOut(frame)
         }
         leaveAlternateModeIfPossible()
+    }
+    /// The end of the frame, which may be one that somebody waits for, is in the file.
+    @inline(__always) func noteEnd(_ frame: Frame, _ now: UInt64) {
+        if frame.isWatched { tracer_watched_ended(frame, context.pointee.index, now) }
     }
     /// `program`: what reads the result of the call, which has just returned; 0: that is not recorded.
     private func end(_ frame: Frame, _ now: UInt64, _ isAlternate: Bool, program: UInt16 = 0) {

@@ -125,8 +125,9 @@ extension ThreadRecorder {
     /// `offset`: a ring may write over it.
     static func leaveChunk(_ chunk: UnsafeMutableRawPointer, _ bytes: Int, isEmpty: Bool = false, at offset: UInt64? = nil) {
         if SpareChunks.give(chunk) { return }
+        let thread = chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee.thread
         if bytes != ChunkSize.first || !FirstChunks.leave(chunk, isEmpty: isEmpty) { TraceSpace.unmap(chunk, bytes) }
-        if let offset { Ring.give(offset, UInt64(bytes)) }
+        if let offset { Ring.give(offset, UInt64(bytes), of: thread) }
     }
 
     /// In a ring, a thread's first chunk becomes the beginning of a larger one: left alone among larger ones that are overwritten, it
@@ -182,7 +183,7 @@ extension ThreadRecorder {
         header.flags |= UInt16(TRACE_CHUNK_CLOSED)
         ThreadRecorder.nameThread(&header)
         let bytes = Int(context.pointee.chunk_bytes)
-        guard TraceSpace.mayHaveSpace(), let offset = Ring.offset(bytes) else { return false }
+        guard TraceSpace.mayHaveSpace(), let offset = Ring.offset(bytes, of: header.thread) else { return false }
         let used = Memory.wholePages(Int(end))
         header.byte_count = UInt32(Limits.isRing ? bytes : used)
         let begun = Clock.ticks()

@@ -146,6 +146,15 @@ struct ThreadRecorder {
         register(isKnown: !isNew)
     }
 
+    /// Shorter calls are not kept from now on. The process has the trampolines with a time filter.
+    static func setMinimum(_ ticks: UInt64) {
+        lock.lock()
+        defer { lock.unlock() }
+        Limits.minimumTicks = ticks
+        TraceOutput.header.pointee.minimum_ticks = ticks
+        ThreadContexts.forAll { $0.pointee.position.pointee.minimum_ticks = ticks }
+    }
+
     /// Gives the thread its index and a record in the file. In a forked child, whose only thread it is, again or for the first time.
     func register(isKnown: Bool = false) {
         context.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
@@ -439,6 +448,7 @@ struct ThreadRecorder {
         let after = time(now, within: Event.timeReach)
         append(.control(.resume, frame.pointee.enter_ticks))
         append(.unwound(1, after: after))
+        noteEnd(frame, now)
     }
     private func writeUnwound(_ count: UInt32, _ now: UInt64) {
         if count > 0 { append(.unwound(count, after: time(now, within: Event.timeReach))) }
@@ -537,6 +547,7 @@ struct ThreadRecorder {
                     writeUnwound(frame, now)
                 } else {
                     count &+= 1
+                    noteEnd(frame, now)
                 }
             }
             if context.pointee.load == frame { context.pointee.load = frame.outerLoad }

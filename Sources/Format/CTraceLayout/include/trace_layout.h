@@ -72,7 +72,7 @@ enum trace_attach_result {
     TRACE_ATTACH_NO_CODE = 4,      // the process may not create executable memory
     TRACE_ATTACH_NO_WIPE = 5,      // the kernel has no MADV_WIPEONFORK (Linux 4.14)
     TRACE_ATTACH_LOADER = 6,       // the loader's hook is not as expected, or a thread has been loading a library for seconds
-    TRACE_ATTACH_SETTINGS = 7,     // call sites, arguments, depth or clock differ from those of the first time
+    TRACE_ATTACH_SETTINGS = 7,     // call sites, arguments, triggers, depth or clock differ from those of the first time
     TRACE_ATTACH_CHILD = 8,        // the process was forked from one that had been attached to
     TRACE_ATTACH_CONFINED = 9,     // the process has restricted its system calls
     TRACE_ATTACH_NAMESPACE = 10,   // the library is in a namespace of its own (dlmopen), or was not loaded to be attached
@@ -88,7 +88,9 @@ enum {
     TRACE_FLAG_NAMESPACE = 16, // modules of a dlmopen namespace were not recorded: its unwinder would fail
     TRACE_FLAG_CALL_SITES = 32, // call sites were recorded
     TRACE_FLAG_UNREADABLE = 64, // calls of a module whose dynamic section contradicts itself were not recorded
-    TRACE_FLAG_NO_START = 128   // the program already ran when the agent began: recording begins at started_ticks
+    TRACE_FLAG_NO_START = 128,  // the program already ran when the agent began: recording begins at started_ticks
+    TRACE_FLAG_SNAPSHOT = 256,  // a copy, made while the process was recorded further. By whoever made it
+    TRACE_FLAG_FILTERED = 512   // the time below which calls are not kept may be changed: the process has the trampolines for it
 };
 enum {
     TRACE_CHUNK_EVENTS = 1,
@@ -107,6 +109,20 @@ struct trace_clock_sample {
     uint64_t ticks;
     uint64_t monotonic_ns;
 };
+
+/// A call that took longer than a trigger allows, or tracer_snapshot: somebody wants to keep what the file has of it. Of the newest
+/// TRACE_REQUESTS the process writes one each at TRACE_REQUESTS_OFFSET of the first page, in turn.
+struct trace_request {
+    uint64_t begin_ticks;
+    uint64_t end_ticks;
+    uint32_t thread;
+    uint32_t function; // for tracer_snapshot a mark
+    uint32_t trigger;  // its index in TRACER_TRIGGERS, or TRACE_REQUEST_OWN
+    uint32_t number;   // the low bits of its number, from 1; written last, and 0 meanwhile
+};
+#define TRACE_REQUESTS_OFFSET 512
+#define TRACE_REQUESTS 16
+#define TRACE_REQUEST_OWN 0xffffffffu /* tracer_snapshot */
 
 /// The first page of the file. The agent keeps it mapped (MAP_SHARED) for the life of the process.
 struct trace_file_header {
@@ -150,7 +166,19 @@ struct trace_file_header {
     uint64_t waits;           // how often a thread waited until the agent had space for its events …
     uint64_t waited_ticks;    // … how long in all …
     uint64_t longest_wait;    // … and at most, in ticks
+    uint64_t requests;        // how many trace_request there have been
+    uint64_t watched;         // how many functions have a trigger
+    // The next two are a copy's (TRACE_FLAG_SNAPSHOT):
+    struct trace_request request; // what it was made for; all 0: it was asked for from outside
+    uint64_t complete_ticks;  // nothing is missing from here on, of any thread; 0: nothing at all
+    // Wishes from outside (`tracer control`), and what the process has taken note of:
+    uint32_t control;         // counts what was wanted; written after the next two
+    uint32_t controlled;      // the process has done what was wanted up to this number
+    uint32_t wanted;          // TRACE_WANTED_…
+    uint32_t is_on;           // 1: calls are recorded, 0: tracer_stop or TRACER_START=off
+    uint64_t wanted_minimum;  // nanoseconds: shorter calls are not kept
 };
+enum { TRACE_WANTED_ON = 1, TRACE_WANTED_OFF = 2, TRACE_WANTED_MINIMUM = 4 };
 
 // Chunks that threads fill in turn, where somebody else copies full ones to where they belong (docs/internals/file.md). An array of them
 // at TRACE_SPARES_OFFSET of the first page, which the process and `tracer record` have mapped.
@@ -241,6 +269,7 @@ enum {
     TRACE_RECORD_OPENED = 41,
     TRACE_RECORD_PASSED = 42, // written by the agent, in a chunk of its own
     TRACE_RECORD_PROTOTYPE = 43, // written by the agent
+    TRACE_RECORD_SWITCHED = 44,  // likewise
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -416,6 +445,11 @@ struct trace_thread_pointer_record { // older agents wrote it without the last f
 struct trace_clock_record {
     struct trace_record record;
     struct trace_clock_sample sample;
+};
+/// Recording was switched on (key 1) or off (key 0) then, or was off when it began.
+struct trace_switched_record {
+    struct trace_record record;
+    uint64_t ticks;
 };
 struct trace_module_end_record {
     struct trace_record record;

@@ -8,5 +8,6 @@ static inline void tracer_api_stop(void) { tracer_stop(); }
 static inline void tracer_api_flush(void) { tracer_flush(); }
 static inline void tracer_api_mark(const char *name) { tracer_mark(name); }
 static inline void tracer_api_begin(const char *name) { tracer_begin(name); }
+static inline void tracer_api_snapshot(const char *name) { tracer_snapshot(name); }
 static inline void tracer_api_end(const char *name) { tracer_end(name); }
 #endif

@@ -206,7 +206,7 @@ enum PatchedFunctions {
         }
 
         mutating func choose(_ choice: Choice) {
-            if !choice.isAll && !source.readNames() {
+            if !(choice.isAll && Triggers.list == nil) && !source.readNames() {
                 isDamaged = true
                 return
             }
@@ -261,6 +261,17 @@ enum PatchedFunctions {
                 let name = Name(text), program = ArgumentPlan.program(of: name) { FunctionHome.isLibc(image) }
                 if program != 0 { found = (name, program) }
                 return program != 0
+            }
+            return found
+        }
+        /// Returns the name of a function that has a trigger, and the number of that; nil: it has none.
+        @inline(never) func trigger(_ function: UnsafePointer<plan_function>, _ path: CText) -> (name: Name, number: UInt8)? {
+            if Triggers.list == nil { return nil } // otherwise `choose` has read the names
+            var found: (Name, UInt8)?
+            _ = plan.someName(of: function) { text in
+                let number = Triggers.number(function: text, path: path)
+                if number != 0 { found = (Name(text), number) }
+                return number != 0
             }
             return found
         }
@@ -455,25 +466,30 @@ enum PatchedFunctions {
     ) {
         let image = withUnsafePointer(to: &module.pointee.image) { $0 }
         let arguments = work.arguments(function, keys, image), object = work.object(function, keys, image)
-        guard let name = arguments?.name ?? object?.0 else { return }
+        let watched = work.trigger(function, module.pointee.path)
+        guard let name = watched?.name ?? arguments?.name ?? object?.0 else { return }
         let flags = object?.1 ?? 0
         let address = work.base &+ UInt64(function.pointee.address)
-        guard let id = FunctionTable.locked({ FunctionTable.number(address, module: UInt32(work.index), flags: flags, name: name) }) else {
-            return
-        }
+        guard
+            let id = FunctionTable.locked({
+                FunctionTable.number(
+                    address, module: UInt32(work.index), flags: flags, name: name, trigger: watched?.number ?? 0)
+            })
+        else { return }
         hook.pointee.head = Event.head(.enter, id)
         hook.pointee.function = id
         hook.pointee.kind = UInt8(KIND_PATCHED)
         hook.pointee.argument = CallObjects.argument(flags)
-        guard let program = arguments?.program else { return }
+        let program = arguments?.program ?? 0
+        if program == 0 && watched == nil { return }
         hook.pointee.counter = program
-        if ArgumentPlan.isPlain(program) {
+        if watched == nil && ArgumentPlan.isPlain(program) {
             hook.pointee.argument |= UInt8(FUNCTION_HAS_VALUES)
         } else {
             hook.pointee.kind = UInt8(KIND_PATCHED_ARGUMENTS)
             hook.pointee.argument = 0 // no call goes past Swift
         }
-        FunctionTable.locked { ArgumentPlan.use(program, object: CallObjects.argument(flags)) }
+        if program != 0 { FunctionTable.locked { ArgumentPlan.use(program, object: CallObjects.argument(flags)) } }
     }
 
     /// Stubs with their relocated instructions after each, and hooks, in pages as near to the module as there is address space.

@@ -27,10 +27,11 @@ enum Ready {
         }
         inspected &+= policy == .output ? 1 : 0
         if isSeen(reason) || policy == .output && inspected > mostInspected {
-            let later: HookPolicy = FunctionTable.entry(hook.pointee.function).isEntryOnly ? .entryOnly : .record
-            let program = later == .record ? hook.pointee.counter : 0, isPlain = ArgumentPlan.isPlain(program)
+            let entry = FunctionTable.entry(hook.pointee.function), later: HookPolicy = entry.isEntryOnly ? .entryOnly : .record
+            let program = later == .record ? hook.pointee.counter : 0, isPlain = entry.trigger == 0 && ArgumentPlan.isPlain(program)
+            let isOrdinary = program == 0 && entry.trigger == 0 || isPlain
             if isPlain { hook.pointee.argument |= UInt8(FUNCTION_HAS_VALUES) } // before the kind: no call goes without
-            tracer_store_release_8(&hook.pointee.kind, program == 0 || isPlain ? later.kind : UInt8(KIND_ARGUMENTS))
+            tracer_store_release_8(&hook.pointee.kind, isOrdinary ? later.kind : UInt8(KIND_ARGUMENTS))
             return
         }
         switch policy {

@@ -1,4 +1,4 @@
-// tracer_mark, tracer_begin and tracer_end (tracer.h): names that the program gives to moments and to stretches of its
+// tracer_mark, tracer_begin, tracer_end and tracer_snapshot (tracer.h): names that the program gives to moments and to stretches of its
 // time. A name becomes a function of its own, so that a span stands in the call tree like a call, and a mark like an entry
 // without exit. Spans have no frame records: nothing of theirs is on the stack. Open ones are in a list of their thread,
 // which each new chunk stores among its open frames.
@@ -9,8 +9,8 @@ enum Spans {
     static let longestName = 1023
 
     static func add(_ recorder: ThreadRecorder, _ name: CText, _ kind: UInt64) {
-        let isMark = kind == UInt64(SPAN_MARK)
-        if isMark && equal(name, literal: "ready") { Ready.record(UInt32(TRACE_READY_MARK), 0, recorder) }
+        let isSnapshot = kind == UInt64(SPAN_SNAPSHOT), isMark = kind == UInt64(SPAN_MARK) || isSnapshot
+        if kind == UInt64(SPAN_MARK) && equal(name, literal: "ready") { Ready.record(UInt32(TRACE_READY_MARK), 0, recorder) }
         if tracer_process_page().pointee.enabled == 0 && kind != UInt64(SPAN_END) { return }
         guard
             let id = FunctionTable.named(
@@ -19,6 +19,10 @@ enum Spans {
         else { return TraceOutput.drop() }
         switch kind {
         case UInt64(SPAN_MARK): recorder.writeInstant(id, isKept: true)
+        case UInt64(SPAN_SNAPSHOT):
+            let now = Clock.ticks()
+            recorder.writeInstant(id, isKept: true)
+            Triggers.post(now, Clock.ticks(), recorder.context.pointee.index, id, TRACE_REQUEST_OWN)
         case UInt64(SPAN_BEGIN): recorder.beginSpan(id)
         default: recorder.endSpan(id)
         }

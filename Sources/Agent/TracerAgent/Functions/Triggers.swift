@@ -1,0 +1,80 @@
+// Functions whose long calls ask for a snapshot (Variables.triggers). Such a function is recorded by Swift at each call, and its return is for
+// Swift, too, so that no other function pays for it. A call that took longer than its trigger says posts a request in the file's
+// first page (trace_request). Who records the program looks there, and copies what the file has.
+import CSupport
+import CTraceLayout
+
+enum Triggers {
+    /// Variables.triggers; nil: there are none.
+    nonisolated(unsafe) static var list: CText?
+    /// Longer calls ask for a snapshot: ticks, of each trigger.
+    nonisolated(unsafe) private static var limits = InlineArray<32, UInt64>(repeating: 0)
+
+    /// Once the clock is known.
+    static func begin() {
+        _ = forEach { n, _, _, nanoseconds in
+            limits[n] = max(Clock.ticks(in: nanoseconds), 1)
+            return false
+        }
+    }
+
+    /// Number of the first trigger that names the function, from 1 on; 0: none does. May be called where no thread is known.
+    @inline(__always) static func number(function: CText, path: CText) -> UInt8 { list == nil ? 0 : find(function, baseName(path)) }
+    @inline(never) private static func find(_ function: CText, _ module: CText) -> UInt8 {
+        var found: UInt8 = 0
+        _ = forEach { n, pattern, count, _ in
+            var bang = 0
+            while bang < count && pattern[bang] != 0x21 { bang &+= 1 }
+            let isOne =
+                bang == count
+                ? NameFilter.matches(pattern, count, function)
+                : NameFilter.matches(pattern, bang, module) && NameFilter.matches(pattern + (bang &+ 1), count &- bang &- 1, function)
+            if isOne { found = UInt8(truncatingIfNeeded: n &+ 1) }
+            return isOne
+        }
+        return found
+    }
+    /// True when `test` is of one: its index, its glob and the bytes of that, its time. As Variables.Triggers has checked them.
+    private static func forEach(_ test: (Int, CText, Int, UInt64) -> Bool) -> Bool {
+        guard var text = list else { return false }
+        for n in 0..<limits.count {
+            guard let (count, nanoseconds, next) = Variables.Triggers.first(text) else { return false }
+            if test(n, text, count, nanoseconds) { return true }
+            if text[next] == 0 { return false }
+            text += next &+ 1
+        }
+        return false
+    }
+
+    nonisolated(unsafe) private static var watched: UInt64 = 0
+    /// A function has its trigger.
+    static func noteWatched() {
+        _ = tracer_atomic_add(&watched, 1)
+        _ = tracer_atomic_add(&TraceOutput.header.pointee.watched, 1)
+    }
+    /// Another file has begun.
+    static func describe() { TraceOutput.header.pointee.watched = watched }
+
+    /// A call of a watched function has returned, or was left.
+    static func ended(_ frame: Frame, _ thread: UInt32, _ now: UInt64) {
+        let number = FunctionTable.entry(frame.function).trigger
+        if number == 0 || now &- frame.pointee.enter_ticks <= limits[Int(number) &- 1] { return }
+        post(frame.pointee.enter_ticks, now, thread, frame.function, UInt32(number) &- 1)
+    }
+
+    /// May be called by several threads, and by a signal handler that interrupts it: the number is written last.
+    static func post(_ begin: UInt64, _ end: UInt64, _ thread: UInt32, _ function: UInt32, _ trigger: UInt32) {
+        guard TraceOutput.isWritable, let header = TraceOutput.header else { return }
+        let number = tracer_atomic_add(&header.pointee.requests, 1)
+        let first = (UnsafeMutableRawPointer(header) + Int(TRACE_REQUESTS_OFFSET)).assumingMemoryBound(to: trace_request.self)
+        let request = first + Int(number % UInt64(TRACE_REQUESTS))
+        tracer_store_release_32(&request.pointee.number, 0)
+        tracer_fence()
+        request.pointee.begin_ticks = begin
+        request.pointee.end_ticks = end
+        request.pointee.thread = thread
+        request.pointee.function = function
+        request.pointee.trigger = trigger
+        tracer_store_release_32(&request.pointee.number, UInt32(truncatingIfNeeded: number &+ 1))
+    }
+}

@@ -1,0 +1,33 @@
+// What somebody outside wants of the process, by words in its file's first page (`tracer control`). A thread that records looks there at
+// each slow path, so at least every 2^21 ticks in which it makes calls; while recording is off, at each call. A process that calls
+// nothing takes note of nothing, and has nothing to record.
+import CSupport
+import CTraceLayout
+
+enum SessionControl {
+    /// No lock is held, signals are blocked, and the process is no child that has its parent's file.
+    @inline(__always) static func look() { if tracer_has_control() { take() } }
+
+    @inline(never) private static func take() {
+        var number: UInt32 = 0
+        guard TraceOutput.isOpen, !TraceOutput.isConfined, tracer_take_control(&number), let header = TraceOutput.header else { return }
+        let wanted = header.pointee.wanted
+        if wanted & UInt32(TRACE_WANTED_MINIMUM) != 0 && TraceOutput.flags & UInt32(TRACE_FLAG_FILTERED) != 0 {
+            let nanoseconds = header.pointee.wanted_minimum
+            ThreadRecorder.setMinimum(nanoseconds == 0 ? 0 : Clock.ticks(in: nanoseconds))
+        }
+        if wanted & UInt32(TRACE_WANTED_ON) != 0 { tracer_agent_resume() }
+        if wanted & UInt32(TRACE_WANTED_OFF) != 0 { tracer_agent_pause() }
+        tracer_store_release_32(&header.pointee.controlled, number)
+    }
+
+    /// For who looks from outside, and who reads the trace. Signals are blocked.
+    static func note(isOn: Bool, isBeginning: Bool = false) {
+        guard TraceOutput.isWritable, let header = TraceOutput.header else { return }
+        let wasOn = header.pointee.is_on != 0
+        header.pointee.is_on = isOn ? 1 : 0
+        if isOn == (wasOn || isBeginning) { return }
+        MetadataWriter.append(
+            Int(TRACE_RECORD_SWITCHED), isOn ? 1 : 0, trace_switched_record(record: trace_record(), ticks: Clock.ticks()), isPassing: true)
+    }
+}
