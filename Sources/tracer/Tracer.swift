@@ -27,7 +27,7 @@ struct Tracer: ParsableCommand {
         version: "tracer \(TRACER_VERSION) (\(sourceCommit))",
         subcommands: [Schema.self], // not shown
         groupedSubcommands: [
-            CommandGroup(name: "Record", subcommands: [Record.self, Attach.self, Plan.self, Info.self, Clean.self]),
+            CommandGroup(name: "Record", subcommands: [Record.self, Attach.self, Control.self, Plan.self, Info.self, Clean.self]),
             CommandGroup(
                 name: "Look",
                 subcommands: [

@@ -87,7 +87,7 @@ struct FunctionPlans {
     private static func address(_ text: String) -> UInt64? { text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : nil }
 
     /// Returns the file that the kernel will execute in the end: for a script its interpreter. nil: it cannot be read or found.
-    private static func executable(_ program: String) -> String? {
+    static func executable(_ program: String) -> String? {
         var path = program
         for _ in 0..<5 {
             guard let file = FileHandle(forReadingAtPath: path), let start = try? file.read(upToCount: 256) else { return nil }

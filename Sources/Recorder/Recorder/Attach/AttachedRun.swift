@@ -30,6 +30,8 @@ package struct AttachedRun {
     private let isNamed: Bool
     private let session: UInt64
     private let template: OutputTemplate
+    private let snapshotPlan: SnapshotPlan?
+    private let snapshotDirectory: String
     /// Nanoseconds; nil: without end.
     private let limit: UInt64?
     /// The agent is in the process, and records.
@@ -58,6 +60,8 @@ package struct AttachedRun {
         defer { free(current) }
         let wanted = try options.outputTemplate(environment: { environment[$0] }, currentDirectory: String(cString: current))
         try wanted.checkDirectory()
+        snapshotPlan = options.snapshots
+        snapshotDirectory = wanted.directory
         isNamed = options.wantedOutput(environment: { environment[$0] }) != nil
         if isNamed {
             guard let path = wanted.path else { throw .usage("output \(wanted.text): give a name without %p and %e, such as slow.trace") }
@@ -121,7 +125,8 @@ package struct AttachedRun {
         }
         let begun = clockTime()
         whenBegun(target)
-        var end = follow(watch, process, waited, until: limit.map { begun &+ $0 })
+        var keeper = snapshotPlan.map { SnapshotKeeper($0, directory: snapshotDirectory) }
+        var end = follow(watch, process, waited, until: limit.map { begun &+ $0 }, &keeper)
         if end == .detached {
             do {
                 try injection.end()
@@ -132,7 +137,10 @@ package struct AttachedRun {
             }
         }
         detachChildren()
-        return Result(recording: tidied(isReplaced: end == .programReplaced), end: end, stops: injection.stops)
+        let snapshots = keeper?.end()
+        var recording = tidied(isReplaced: end == .programReplaced)
+        recording.snapshots = snapshots
+        return Result(recording: recording, end: end, stops: injection.stops)
     }
 
     private func removeDirectory() {
@@ -144,7 +152,9 @@ package struct AttachedRun {
 
     // MARK: - While it records
 
-    private func follow(_ watch: FileWatch, _ process: Int32, _ signals: sigset_t, until end: UInt64?) -> End {
+    private func follow(_ watch: FileWatch, _ process: Int32, _ signals: sigset_t, until end: UInt64?, _ keeper: inout SnapshotKeeper?)
+        -> End
+    {
         var signals = signals, preparer: FilePreparer?, collectors = ChunkCollectors(), nextLook = clockTime() + Self.lookAtProgram
         defer { collectors.end() }
         let arrivals = recorder_signal_descriptor(&signals)
@@ -152,6 +162,7 @@ package struct AttachedRun {
         while true {
             while let header = watch.next() {
                 collectors.add(header)
+                keeper?.add(header)
                 if header.current.pid == UInt32(target.pid) { preparer = FilePreparer(header) }
             }
             let now = clockTime()
@@ -163,6 +174,7 @@ package struct AttachedRun {
             }
             var wait = preparer?.look() ?? PreparationPlan.idleNanoseconds
             wait = min(wait, collectors.look(), end.map { $0 - now } ?? .max, watch.isExpecting ? FileWatch.expectingNanoseconds : .max)
+            if let due = keeper?.look() { wait = min(wait, due) }
             var timeout = timespec(tv_sec: Int(wait / 1_000_000_000), tv_nsec: Int(wait % 1_000_000_000))
             recorder_await(arrivals, watch.notifications, &timeout)
             var info = siginfo_t(), none = timespec()

@@ -15,6 +15,8 @@ package struct RecordOptions: Sendable {
     package var samplesPerSecond: Int?
     /// Page faults whose page was in memory, too.
     package var minorFaults = false
+    /// The snapshots that are wanted; nil: none. `set(_:)` also says so to the agent.
+    package private(set) var snapshots: SnapshotPlan?
     package static let sampleRates = 1...20_000, usualSampleRate = 1000
     /// Traces of several processes go into one directory; otherwise each has a file by the template.
     package var gathersProcesses = false
@@ -29,6 +31,13 @@ package struct RecordOptions: Sendable {
     /// The option is repeated.
     package mutating func set(_ variable: Variable<Variables.Globs>, _ patterns: [String]) {
         values[variable.name.description] = patterns.isEmpty ? nil : .globs(patterns)
+    }
+    /// A ring that keeps so much time, and the triggers.
+    package mutating func set(_ plan: SnapshotPlan) {
+        snapshots = plan
+        set(Variables.mode, "ring")
+        set(Variables.keep, plan.milliseconds)
+        set(Variables.triggers, plan.text)
     }
     func isSet<Grammar>(_ variable: Variable<Grammar>) -> Bool { values[variable.name.description] != nil }
 

@@ -29,6 +29,8 @@ package struct RecordingResult: Sendable {
     package var statesAreCut = false
     /// Programs without a trace, as far as they are known: the traces have them, too, if there is one.
     package var unrecorded: [UnrecordedProgram] = []
+    /// nil: none were asked for.
+    package var snapshots: KeptSnapshots?
 }
 
 package struct RecordingRun {
@@ -41,6 +43,9 @@ package struct RecordingRun {
     private var directory: RunDirectory?
     let session: UInt64
     private let kernelRequest: KernelRequest
+    private let snapshotPlan: SnapshotPlan?
+    /// The directory in which the user looks for what the run leaves.
+    private let snapshotDirectory: String
     /// The processes that the program starts are to be recorded.
     private let recordsChildren: Bool
     /// Asked now and then, with the path of a trace of the program, or of a process that it has started: if all of them are to be
@@ -58,6 +63,8 @@ package struct RecordingRun {
         defer { free(directory) }
         template = try options.outputTemplate(environment: { inherited[$0] }, currentDirectory: String(cString: directory))
         try template.checkDirectory()
+        snapshotPlan = options.snapshots
+        snapshotDirectory = template.directory
         let isOutputWanted = options.wantedOutput(environment: { inherited[$0] }) != nil
         // The name is text, since it is looked up; arguments are bytes and stay what they are.
         let name = command.first.map { String(decoding: $0.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
@@ -139,11 +146,13 @@ package struct RecordingRun {
         var stop = stopCondition.map { ProgramStop(program.pid, session: session, condition: $0) }
         let ends = ProcessEnds()
         var survey = kernel?.isReporting == true ? nil : ProcessSurvey(root: program.pid)
-        let (exit, ended) = follow(program, watch!, ends, &relay, &stop, &survey)
-        if stop != nil {
-            noteTraces(watch!, of: program, ends, &stop)
+        var keeper = snapshotPlan.map { SnapshotKeeper($0, directory: snapshotDirectory) }
+        let (exit, ended) = follow(program, watch!, ends, &relay, &stop, &survey, &keeper)
+        if stop != nil || keeper != nil {
+            noteTraces(watch!, of: program, ends, &stop) { keeper?.add($0) }
             stop?.end(ends)
         }
+        let snapshots = keeper?.end()
         ends.look()
         survey?.lookNow()
         let appendix = kernel.map { KernelAppendix($0) }, traces = SessionFiles.all(template, session: session)
@@ -171,7 +180,7 @@ package struct RecordingRun {
         }
         return RecordingResult(
             status: exit.status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false, statesAreCut: isCut,
-            unrecorded: unrecorded.all)
+            unrecorded: unrecorded.all, snapshots: snapshots)
     }
 
     /// Runs `body` before the program starts. A thread of the tool that did not block the signals of the run loop could take them
@@ -186,7 +195,7 @@ package struct RecordingRun {
     /// Returns how the program ended, and when: CLOCK_MONOTONIC.
     private func follow(
         _ program: RunningProgram, _ watch: FileWatch, _ ends: ProcessEnds, _ relay: inout SignalRelay,
-        _ stop: inout ProgramStop?, _ survey: inout ProcessSurvey?
+        _ stop: inout ProgramStop?, _ survey: inout ProcessSurvey?, _ keeper: inout SnapshotKeeper?
     ) -> (exit: ProcessExit, ended: UInt64) {
         var preparer: FilePreparer?, collectors = ChunkCollectors()
         defer { collectors.end() }
@@ -206,9 +215,14 @@ package struct RecordingRun {
             }
             program.reapSiblings()
             // A new image of the process, after exec, has a new file: prepare that one from now on.
-            if let header = noteTraces(watch, of: program, ends, &stop, { collectors.add($0) }) { preparer = FilePreparer(header) }
+            let own = noteTraces(watch, of: program, ends, &stop) {
+                collectors.add($0)
+                keeper?.add($0)
+            }
+            if let own { preparer = FilePreparer(own) }
             wait = preparer?.look() ?? min(wait * 2, PreparationPlan.idleNanoseconds)
             wait = min(wait, collectors.look())
+            if let due = keeper?.look() { wait = min(wait, due) }
             if let due = stop?.look(ends) { wait = min(wait, due) }
             if let due = survey?.look() { wait = min(wait, due) }
             if watch.isExpecting { wait = min(wait, FileWatch.expectingNanoseconds) }

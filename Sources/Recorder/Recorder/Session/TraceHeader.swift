@@ -104,6 +104,18 @@ package final class TraceHeader {
         page.map { ($0 + Int(TRACE_SPARES_OFFSET) + n * MemoryLayout<trace_spare>.size).assumingMemoryBound(to: UInt64.self) }
     }
 
+    /// The requests with the numbers after `seen` that the process has not written over, oldest first.
+    func requests(after seen: UInt64, until count: UInt64) -> [trace_request] {
+        var all = [trace_request](repeating: trace_request(), count: Int(TRACE_REQUESTS))
+        let bytes = MemoryLayout<trace_request>.stride * all.count
+        guard pread(file, &all, bytes, off_t(TRACE_REQUESTS_OFFSET)) == bytes, count > seen else { return [] }
+        let first = max(seen, count > UInt64(TRACE_REQUESTS) ? count - UInt64(TRACE_REQUESTS) : 0)
+        return (first..<count).compactMap { number in
+            let request = all[Int(number % UInt64(TRACE_REQUESTS))]
+            return request.number == UInt32(truncatingIfNeeded: number &+ 1) ? request : nil
+        }
+    }
+
     /// Only when the process has ended.
     package func set(nextOffset: UInt64) { set(\.next_offset, nextOffset) }
     /// Only when the process has ended.
@@ -128,6 +140,12 @@ package final class TraceHeader {
             guard nextOffset != nil, let word = word(\.next_offset), recorder_add(word, byteCount, &offset) == 0 else { return nil }
         }
         return offset <= Self.mostBytes ? offset : nil
+    }
+
+    /// Also of a file that is not mapped here: another user's.
+    func write<Value: FixedWidthInteger>(_ value: Value, to field: PartialKeyPath<trace_file_header>) {
+        var value = value.littleEndian
+        pwrite(file, &value, MemoryLayout<Value>.size, off_t(MemoryLayout<trace_file_header>.offset(of: field)!))
     }
 
     private func set(_ field: PartialKeyPath<trace_file_header>, _ value: UInt64) {

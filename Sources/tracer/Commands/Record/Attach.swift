@@ -32,6 +32,8 @@ struct Attach: ParsableCommand {
     var calls: CallOptions
     @Option(help: ArgumentHelp("full keeps everything, ring keeps the end. TRACER_MODE.", valueName: "full|ring"))
     var mode: String?
+    @OptionGroup
+    var kept: KeepOptions
     @Flag(help: "Say nothing of what was recorded.")
     var quiet = false
 
@@ -45,6 +47,7 @@ struct Attach: ParsableCommand {
         options.replaces = force
         calls.set(in: &options)
         options.set(Variables.mode, mode)
+        if let plan = try kept.plan(mode: mode) { options.set(plan) }
         options.set(Variables.quiet, true) // the process's stderr is not the user's
         let result: AttachedRun.Result = try orFail {
             var run = try AttachedRun(pid: pid, options: options, for: length?.nanoseconds.count)

@@ -18,6 +18,7 @@ struct Record: ParsableCommand {
               tracer record --functions '*parse*' -- ./app   # some, also of C++
               tracer record --min-ms 1ms --max-depth 20 -- ./app
               tracer record --sample -o app.trace -- ./app --serve
+              tracer record --keep 5s --when 'handle_request > 50ms' -- ./server
             """)
 
     @Option(name: .shortAndLong, help: .setting(Variables.output, default: OutputTemplate.standard))
@@ -48,6 +49,8 @@ struct Record: ParsableCommand {
     var hide: [String] = []
     @Option(help: .setting(Variables.mode))
     var mode: String?
+    @OptionGroup
+    var kept: KeepOptions
     @Flag(inversion: .prefixedNo, help: .setting(Variables.children))
     var children: Bool?
     @Flag(help: .setting(Variables.keepsAgent))
@@ -99,7 +102,7 @@ struct Record: ParsableCommand {
     /// False where the agent would record these calls by its slow path: it does so only if it is asked to.
     private var recordsFilesByDefault: Bool {
         func isSet(_ name: StaticString) -> Bool { getenv("\(name)").map { !["", "0"].contains(String(cString: $0)) } ?? false }
-        return calls.minMs == nil && !calls.callSites && mode == nil
+        return calls.minMs == nil && !calls.callSites && mode == nil && kept.keep == nil
             && ![Variables.arguments.name, Variables.minimumTime.name, Variables.callSites.name, Variables.mode.name].contains(where: isSet)
     }
 
@@ -127,11 +130,14 @@ struct Record: ParsableCommand {
         options.output = output
         options.replaces = force
         calls.set(in: &options)
+        let snapshots = try kept.plan(mode: mode)
+        let functions = functions + KeepOptions.functions(snapshots, of: command[0], arguments: Array(command.dropFirst()))
         options.set(Variables.functions, functions)
         options.set(Variables.minimumSize, minSize)
         if keepHot { options.set(Variables.keepsHot, true) }
         options.set(Variables.arguments, try argumentPlan())
         options.set(Variables.mode, mode)
+        if let snapshots { options.set(snapshots) }
         options.set(Variables.children, children)
         if keepAgent { options.set(Variables.keepsAgent, true) }
         options.set(Variables.cache, cache)

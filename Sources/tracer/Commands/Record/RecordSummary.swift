@@ -36,11 +36,14 @@ struct RecordSummary {
             notes.append("kernel events: \(text)")
         }
         if result.statesAreCut { notes.append("some kernel events could not be written: is the disk full?") }
-        lines =
-            [first] + [whole.unrecorded.text].compactMap { $0 } + RecordSummary.losses(whole, main.path).map { "lost: \($0)" }
-            + notes.map { "note: \($0)" } + (whole.exclusionAdvice.map { ["less to record: \($0.text)"] } ?? []) + [
-                "next: tracer \(Self.called(whole, main.path) == nil ? "report" : "coverage") \(shellWord(path))"
-            ]
+        var all = [first]
+        all += [whole.unrecorded.text].compactMap { $0 }
+        all += RecordSummary.losses(whole, main.path).map { "lost: \($0)" }
+        all += notes.map { "note: \($0)" }
+        all += result.snapshots.map { Self.snapshots($0) } ?? []
+        all += whole.exclusionAdvice.map { ["less to record: \($0.text)"] } ?? []
+        all.append("next: tracer \(Self.called(whole, main.path) == nil ? "report" : "coverage") \(shellWord(path))")
+        lines = all
     }
 
     /// One line for each trace that lacks calls, the program's own first; no more than a few.
@@ -56,6 +59,24 @@ struct RecordSummary {
     /// Functions that the program called (its children begin with those of their parents); nil: calls were recorded.
     private static func called(_ whole: RunSummary, _ main: String) -> Int? {
         whole.processes.lazy.flatMap(\.images).first { $0.path == main }?.calledCount
+    }
+
+    /// At most a few by name.
+    private static func snapshots(_ kept: KeptSnapshots) -> [String] {
+        let most = 5
+        var lines = kept.paths.prefix(most).map { "snapshot: tracer report \(shellWord($0))" }
+        if kept.paths.count > most { lines.append("snapshot: \(kept.paths.count - most) more next to them") }
+        if kept.watched == 0, !kept.patterns.isEmpty {
+            lines.append(
+                "no function was watched: nothing that could be recorded has the name \(listed(kept.patterns, most: 4)) (names of C++ are the linker's: '*\(kept.patterns[0])*')"
+            )
+        } else if kept.paths.isEmpty, !kept.patterns.isEmpty {
+            lines.append("no snapshot: no call took so long")
+        }
+        if kept.passed > 0 { lines.append("\(counted(kept.passed, "more call")) were slow: the snapshots are of the longest") }
+        if kept.missed > 0 { lines.append("lost: \(counted(kept.missed, "slow call")) came too fast one after the other for a snapshot") }
+        if let problem = kept.problem { lines.append("lost: a snapshot could not be written: \(problem)") }
+        return lines
     }
 
     func print() {

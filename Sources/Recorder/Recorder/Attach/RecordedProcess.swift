@@ -1,0 +1,96 @@
+// A process that runs under the agent, and what may be asked of it from outside: by words in its file's first page (trace_file_header.control).
+import CTraceLayout
+import ELF
+import Glibc
+import Unwinding
+
+package struct RecordedProcess {
+    package enum Wish: Sendable {
+        case start
+        case stop
+        /// Calls that are shorter, in nanoseconds, are not kept from now on.
+        case minimum(UInt64)
+    }
+
+    package let pid: pid_t
+    package let header: TraceHeader
+
+    /// Throws a `Refusal` where no trace of this process can be written to.
+    package init(pid: pid_t) throws(Refusal) {
+        guard ProcessStatus.isAlive(pid) else { throw .usage("there is no process \(pid)") }
+        let maps = ProcessMaps(pid: pid)
+        guard maps.contains(where: { _ in true }) else { throw .cannotRun("process \(pid) may not be looked at: it is another user's") }
+        // The agent keeps the first page of its file mapped.
+        for map in maps where map.offset == 0 && map.path.hasPrefix("/") && map.path.contains(".trace") {
+            var info = stat()
+            guard lstat(map.path, &info) == 0, UInt64(info.st_ino) == map.inode, let header = TraceHeader(path: map.path) else { continue }
+            let state = header.current
+            guard ProcessNumbers.number(of: state.pid, in: state.pid_namespace) == pid else { continue }
+            self.pid = pid
+            self.header = header
+            return
+        }
+        throw .cannotRun(
+            ProcessModules.agent(of: pid) == nil
+                ? "process \(pid) does not run under the agent: start it with tracer record, or use tracer attach \(pid)"
+                : "process \(pid) is not being recorded, or its trace cannot be written to")
+    }
+
+    /// The processes of its run that are alive, and record, itself first.
+    package var run: [RecordedProcess] {
+        let session = header.current.session,
+            directory = String(header.path.prefix(upTo: header.path.lastIndex(of: "/") ?? header.path.startIndex))
+        guard session != 0, let names = RunDirectory.names(in: directory) else { return [self] }
+        let others = names.sorted().compactMap { name -> RecordedProcess? in
+            guard let other = TraceHeader(path: directory + "/" + name), other.current.session == session, other.path != header.path,
+                let number = ProcessNumbers.number(of: other.current.pid, in: other.current.pid_namespace), number != pid
+            else { return nil }
+            return try? RecordedProcess(pid: number)
+        }
+        return [self] + others
+    }
+
+    /// What the process is called.
+    package var name: String { SnapshotName.program(of: header.path, pid: header.current.pid) }
+    package func nanoseconds(_ ticks: UInt64) -> UInt64 { Scale(header.current).nanoseconds(ticks) }
+
+    /// Copies what its trace has now, of the last so many nanoseconds (nil: all of it). Returns the path of the copy.
+    /// - Parameter path: nil: by program and time, in the current directory
+    package func snapshot(last: UInt64?, to path: String?) throws(Refusal) -> String {
+        let state = header.current, scale = Scale(state), now = clockTime()
+        let since = last.map {
+            now > state.first.monotonic_ns &+ $0 ? state.first.ticks &+ scale.ticks(now - state.first.monotonic_ns - $0) : 0
+        }
+        var info = stat()
+        if let path, lstat(path, &info) == 0 { throw .usage("\(path) exists: give another name with -o") }
+        let name = path ?? SnapshotName.free(in: ".", program: self.name, SnapshotName.time(clockTime(CLOCK_REALTIME)), "asked")
+        do {
+            _ = try Snapshot.take(of: header.file, since: since ?? 0, to: name)
+        } catch {
+            throw .cannotRun("\(name): \(error.text)")
+        }
+        return name.hasPrefix("./") ? String(name.dropFirst(2)) : name
+    }
+
+    /// Says what is wanted. It is done when `hasDone` says so: at the next call that the agent sees.
+    package func ask(_ wish: Wish) throws(Refusal) -> UInt32 {
+        let state = header.current
+        guard state.state == UInt32(TRACE_RECORDING) else { throw .cannotRun("process \(pid) is not recorded any more: \(header.path)") }
+        var wanted: UInt32 = 0
+        switch wish {
+        case .start: wanted = UInt32(TRACE_WANTED_ON)
+        case .stop: wanted = UInt32(TRACE_WANTED_OFF)
+        case .minimum(let nanoseconds):
+            guard state.flags & UInt32(TRACE_FLAG_FILTERED) != 0 else {
+                throw .cannotRun("process \(pid) was started without --min-ms: only a process that has it can be given another time")
+            }
+            wanted = UInt32(TRACE_WANTED_MINIMUM)
+            header.write(nanoseconds, to: \.wanted_minimum)
+        }
+        header.write(wanted, to: \.wanted)
+        let number = state.control &+ 1
+        header.write(number, to: \.control)
+        return number
+    }
+    package func hasDone(_ number: UInt32) -> Bool { header.current.controlled == number }
+}

@@ -1,0 +1,169 @@
+// Takes the snapshots that the processes of a run ask for, in the first page of their files (trace_request), and keeps those of the longest
+// calls. It looks there at every turn of the recorder's loop.
+import CTraceLayout
+import Glibc
+
+package struct KeptSnapshots: Equatable, Sendable {
+    package var paths: [String] = []
+    /// Longer calls than these had their snapshots kept.
+    package var passed: UInt64 = 0
+    /// There were so many at once that the process wrote over requests that nobody had seen.
+    package var missed: UInt64 = 0
+    /// Functions with a trigger, in all processes.
+    package var watched: UInt64 = 0
+    /// As the user has named them.
+    package var patterns: [String] = []
+    /// One line: why some could not be written.
+    package var problem: String?
+}
+
+struct SnapshotKeeper {
+    private struct Process {
+        let header: TraceHeader
+        /// 0: it counts in another namespace.
+        let pid: pid_t
+        var seen: UInt64 = 0
+    }
+    private struct Pending {
+        let header: TraceHeader
+        let request: trace_request
+        /// CLOCK_MONOTONIC: the call's end.
+        let end: UInt64
+        let nanoseconds: UInt64
+    }
+    private struct Kept {
+        let path: String
+        let nanoseconds: UInt64
+        /// tracer_snapshot asked for it: no longer call takes its place.
+        let isOwn: Bool
+    }
+
+    private let plan: SnapshotPlan
+    private let directory: String
+    private var processes: [Process] = []
+    private var pending: [Pending] = []
+    private var kept: [Kept] = []
+    private var result = KeptSnapshots()
+    /// When processes that have ended are let go: a descriptor each.
+    private var nextFarewell: UInt64 = 0
+
+    /// A call waits at most so long for its snapshot to begin.
+    private static let interval: UInt64 = 10_000_000
+
+    init(_ plan: SnapshotPlan, directory: String) {
+        self.plan = plan
+        result.patterns = plan.triggers.map(\.pattern)
+        self.directory = directory
+    }
+
+    mutating func add(_ header: TraceHeader) {
+        let state = header.current, countsHere = state.pid_namespace != 0 && state.pid_namespace == ProcessStatus.ownNamespace
+        processes.append(Process(header: header, pid: countsHere ? pid_t(bitPattern: state.pid) : 0))
+    }
+
+    /// Returns after how many nanoseconds the next look is due.
+    mutating func look() -> UInt64 {
+        let now = clockTime()
+        if now >= nextFarewell {
+            // Before a last look at them.
+            let gone = Set(processes.map(\.pid).filter { $0 != 0 && ProcessStatus.isGone($0) })
+            for n in processes.indices { note(n) }
+            for process in processes where gone.contains(process.pid) { result.watched &+= process.header.current.watched }
+            processes.removeAll { gone.contains($0.pid) }
+            nextFarewell = now &+ 1_000_000_000
+        } else {
+            for n in processes.indices { note(n) }
+        }
+        take(until: now)
+        return pending.map { due($0) > now ? due($0) &- now : 0 }.min().map { min($0, Self.interval) } ?? Self.interval
+    }
+
+    /// The program has ended: what is still to be taken is taken now.
+    mutating func end() -> KeptSnapshots {
+        _ = look()
+        take(until: .max)
+        result.watched = processes.reduce(result.watched) { $0 &+ $1.header.current.watched }
+        result.paths = kept.map(\.path)
+        return result
+    }
+
+    private mutating func note(_ index: Int) {
+        let process = processes[index], state = process.header.current, count = state.requests
+        if count <= process.seen { return }
+        let found = process.header.requests(after: process.seen, until: count)
+        result.missed &+= count &- process.seen &- UInt64(found.count)
+        processes[index].seen = count
+        let scale = Scale(state)
+        for request in found where request.end_ticks >= request.begin_ticks {
+            pending.append(
+                Pending(
+                    header: process.header, request: request, end: scale.monotonic(request.end_ticks),
+                    nanoseconds: scale.nanoseconds(request.end_ticks &- request.begin_ticks)))
+        }
+    }
+
+    private func due(_ one: Pending) -> UInt64 { one.end &+ plan.after }
+    private mutating func take(until now: UInt64) {
+        let ready = pending.filter { due($0) <= now }
+        if ready.isEmpty { return }
+        pending = pending.filter { due($0) > now }
+        // The longest first: of many at once the others need no copy.
+        for one in ready.sorted(by: { $0.nanoseconds > $1.nanoseconds }) { take(one) }
+    }
+
+    private mutating func take(_ one: Pending) {
+        let isOwn = one.request.trigger == TRACE_REQUEST_OWN, rivals = kept.filter { $0.isOwn == isOwn }
+        let smallest = isOwn ? nil : rivals.min { $0.nanoseconds < $1.nanoseconds }
+        if rivals.count >= plan.most, smallest.map({ $0.nanoseconds >= one.nanoseconds }) ?? true {
+            result.passed &+= 1
+            return
+        }
+        let state = one.header.current, scale = Scale(state), name = name(of: one, scale, state)
+        do throws(Snapshot.Failure) {
+            let begin = one.request.begin_ticks, before = scale.ticks(plan.before)
+            _ = try Snapshot.take(of: one.header.file, since: begin > before ? begin &- before : 0, request: one.request, to: name)
+        } catch {
+            result.problem = result.problem ?? "\(name): \(error.text)"
+            return
+        }
+        kept.append(Kept(path: name, nanoseconds: one.nanoseconds, isOwn: isOwn))
+        if rivals.count >= plan.most, let smallest {
+            unlink(smallest.path)
+            kept.removeAll { $0.path == smallest.path }
+            result.passed &+= 1
+        }
+    }
+
+    /// PROGRAM.2026-11-26T10.04.11.312.FUNCTION-61ms.snapshot.trace, in local time; a later one of the same moment has a number.
+    private func name(of one: Pending, _ scale: Scale, _ state: trace_file_header) -> String {
+        let index = Int(one.request.trigger)
+        let reason = plan.triggers.indices.contains(index) ? "\(plan.triggers[index].pattern)-\(Self.short(one.nanoseconds))" : "own"
+        let time = SnapshotName.time(state.first_realtime_ns &+ one.end &- state.first.monotonic_ns)
+        return SnapshotName.free(in: directory, program: SnapshotName.program(of: one.header.path, pid: state.pid), time, reason)
+    }
+    private static func short(_ nanoseconds: UInt64) -> String {
+        switch nanoseconds {
+        case ..<1_000_000: "\(nanoseconds / 1000)us"
+        case ..<10_000_000_000: "\(nanoseconds / 1_000_000)ms"
+        default: "\(nanoseconds / 1_000_000_000)s"
+        }
+    }
+}
+
+/// What ticks of a trace are in time, as far as its header says.
+struct Scale {
+    private let first: trace_clock_sample
+    private let perTick: Double
+
+    init(_ header: trace_file_header) {
+        first = header.first
+        let ticks = header.last.ticks &- header.first.ticks, time = header.last.monotonic_ns &- header.first.monotonic_ns
+        let isFar = header.last.ticks > header.first.ticks && header.last.monotonic_ns > header.first.monotonic_ns + 1_000_000
+        perTick = isFar ? Double(time) / Double(ticks) : header.ticks_per_second == 0 ? 1 : 1e9 / Double(header.ticks_per_second)
+    }
+    func nanoseconds(_ ticks: UInt64) -> UInt64 { UInt64(Double(ticks) * perTick) }
+    func ticks(_ nanoseconds: UInt64) -> UInt64 { UInt64(Double(nanoseconds) / perTick) }
+    func monotonic(_ ticks: UInt64) -> UInt64 {
+        ticks < first.ticks ? first.monotonic_ns : first.monotonic_ns &+ nanoseconds(ticks &- first.ticks)
+    }
+}

@@ -1,0 +1,116 @@
+import ArgumentParser
+import CTraceLayout
+import Glibc
+import Presentation
+import Recorder
+
+struct Control: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Has a recorded process stop, go on, keep less, or copies its trace as it is now.",
+        usage: "tracer control PID status|start|stop|filter|snapshot [options]",
+        discussion: """
+            The process was started by tracer record or with the agent preloaded, or tracer attach records it. It takes note at its next \
+            call that would be recorded; nothing is sent to it, and no thread waits.
+
+            EXAMPLES
+              tracer record --start off -- ./server &   # nothing is recorded for now
+              tracer control $(pgrep -x server) start
+              tracer control $(pgrep -x server) stop
+              tracer control 4711 filter --min-ms 5ms   # it was started with --min-ms
+              tracer control 4711 snapshot -o now.trace --last 5s
+            """)
+
+    enum Action: String, ExpressibleByArgument, CaseIterable {
+        case status, start, stop, filter, snapshot
+    }
+
+    @Argument(help: ArgumentHelp("The id of the process.", valueName: "pid"))
+    var pid: Int32
+    @Argument(help: ArgumentHelp("What it is to do.", valueName: "status|start|stop|filter|snapshot"))
+    var action: Action
+    @Flag(help: "The same of all processes of its run that are being recorded.")
+    var all = false
+    @Option(help: ArgumentHelp("Of filter: keep no shorter calls from now on, such as 5ms; 0 keeps all.", valueName: "time"))
+    var minMs: String?
+    @Option(name: .shortAndLong, help: ArgumentHelp("Of snapshot: its file. Default: by program and time.", valueName: "file"))
+    var output: String?
+    @Option(help: ArgumentHelp("Of snapshot: only the last 5s, 500ms. Default: all that the trace has.", valueName: "time"))
+    var last: TimeLength?
+
+    private static let patience: UInt64 = 1_000_000_000
+
+    func run() throws {
+        if minMs == nil, action == .filter { throw CommandFailure("filter needs --min-ms TIME, such as 5ms", status: 2) }
+        for (option, given, needed) in [
+            ("--min-ms", minMs != nil, Action.filter), ("--output", output != nil, .snapshot), ("--last", last != nil, .snapshot),
+        ] where given && action != needed {
+            throw CommandFailure("\(option) is for \(needed.rawValue)", status: 2)
+        }
+        if all, output != nil { throw CommandFailure("--output names one file: remove --all", status: 2) }
+        let first = try orFail { try RecordedProcess(pid: pid) }
+        for process in all ? first.run : [first] {
+            switch action {
+            case .status: try describe(process)
+            case .start: try ask(process, .start, "recording")
+            case .stop: try ask(process, .stop, "stopped; calls that are open now still end in the trace")
+            case .filter:
+                let time = try minimum()
+                try ask(process, .minimum(time), time == 0 ? "keeps all calls" : "keeps calls of \(readable(Nanoseconds(time))) or longer")
+            case .snapshot: try copy(process)
+            }
+        }
+    }
+
+    /// A number without a unit is milliseconds, as for record.
+    private func minimum() throws -> UInt64 {
+        let text = minMs ?? ""
+        guard let time = Double(text) == nil ? TimeLength(argument: text) : TimeLength(argument: text + "ms"),
+            time.nanoseconds.count < 1_000_000_000_000
+        else { throw CommandFailure("--min-ms \(text): give a time such as 0.5 (milliseconds) or 20us", status: 2) }
+        return time.nanoseconds.count
+    }
+
+    private func ask(_ process: RecordedProcess, _ wish: RecordedProcess.Wish, _ done: String) throws {
+        let number = try orFail { try process.ask(wish) }, begun = clock()
+        while !process.hasDone(number) {
+            if clock() - begun > Self.patience {
+                return complain("\(process.name) (\(process.pid)): it has called nothing since; it takes note at its next call")
+            }
+            usleep(2000)
+        }
+        complain("\(process.name) (\(process.pid)): \(done)")
+    }
+    private func clock() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+
+    private func copy(_ process: RecordedProcess) throws {
+        let path = try orFail { try process.snapshot(last: last?.nanoseconds.count, to: output) }
+        complain("\(process.name) (\(process.pid)): tracer report \(shellWord(path))")
+    }
+
+    private func describe(_ process: RecordedProcess) throws {
+        let state = process.header.current, output = Output()
+        try output.line("\(process.name) (\(process.pid))")
+        func row(_ name: String, _ value: String) throws {
+            try output.line("  " + name + String(repeating: " ", count: max(14 - name.count, 1)) + value)
+        }
+        try row("trace", process.header.path)
+        try row(
+            "recording", state.state != UInt32(TRACE_RECORDING) ? "ended" : state.is_on != 0 ? "on" : "off: tracer control \(pid) start")
+        let size = min(state.next_offset, UInt64(Int64.max))
+        try row("size", readable(byteCount: size) + (state.size_limit > 0 ? " of \(readable(byteCount: state.size_limit))" : ""))
+        try row("mode", state.mode == UInt32(TRACE_MODE_RING) ? "ring" : state.mode == UInt32(TRACE_MODE_COUNTS) ? "counts" : "full")
+        let isFiltered = state.flags & UInt32(TRACE_FLAG_FILTERED) != 0
+        try row(
+            "shortest call",
+            state.minimum_ticks > 0
+                ? readable(Nanoseconds(process.nanoseconds(state.minimum_ticks))) : isFiltered ? "any" : "any, and fixed")
+        if state.maximum_depth > 0 { try row("depth", grouped(UInt64(state.maximum_depth))) }
+        if state.watched > 0 { try row("watched", "\(counted(state.watched, "function")), \(counted(state.requests, "slow call"))") }
+        if state.dropped > 0 { try row("dropped", counted(state.dropped, "call")) }
+        try output.finish()
+    }
+}
