@@ -134,8 +134,12 @@ package struct Metadata: Sendable, RecordReader {
     package func isCounted(_ function: UInt32) -> Bool { counted.contains(function) }
     private var counted: Set<UInt32> = []
 
+    /// When recording was switched on and off.
+    package private(set) var switched: [(moment: Ticks, isOn: Bool)] = []
+
     /// Every moment in it becomes even.
     mutating func stretch(_ clock: ClockCorrection) {
+        for n in switched.indices { clock.stretch(&switched[n].moment) }
         for function in suppressed.keys { clock.stretch(&suppressed[function]!) }
         for module in modules.keys {
             clock.stretch(&modules[module]!.loaded)
@@ -209,6 +213,9 @@ package struct Metadata: Sendable, RecordReader {
         case TRACE_RECORD_CLOCK:
             let clock = try body(trace_clock_record.self, buffer, offset, byteCount)
             if clockSamples.count < Self.mostClockSamples { clockSamples.append(clock.sample) }
+        case TRACE_RECORD_SWITCHED:
+            let fixed = try body(trace_switched_record.self, buffer, offset, byteCount)
+            if switched.count < Self.mostClockSamples { switched.append((Ticks(fixed.ticks), record.key != 0)) }
         case TRACE_RECORD_PATCHED:
             let patched = try body(trace_patched_record.self, buffer, offset, byteCount)
             guard patched.patched <= patched.functions else { throw DamagedRecord() }

@@ -82,7 +82,8 @@ extension RunSummary {
 extension RunSummary {
     /// Lines above a table that say what its times are.
     func notes(_ style: TextStyle) -> [String] {
-        (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm) + (agentWaitNote.map { [style.dim($0)] } ?? [])
+        (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm)
+            + ([agentWaitNote, pauseNote].compactMap { $0 }.map { style.dim($0) })
     }
 
     /// What a reader of these times has to know of the threads' states.

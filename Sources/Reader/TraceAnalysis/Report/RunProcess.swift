@@ -24,6 +24,7 @@ package struct ProcessImage: Sendable {
     package let dropped: UInt64
     package let inCalls: Nanoseconds
     package let agentWaits: AgentWaits
+    package let pauses: RecordingPauses
     /// The time of its threads by state, and what of that is `inCalls`; nil: not asked for of functions, or not known.
     let states: StateTimes?
     let callStates: StateTimes?
@@ -66,6 +67,7 @@ package struct ProcessImage: Sendable {
         dropped = summary.dropped
         inCalls = summary.inCalls
         agentWaits = trace.agentWaits
+        pauses = trace.pauses
         callStates = summary.callStates
         states = summary.callStates == nil ? nil : summary.states
         byteCount = trace.usedByteCount

@@ -8,7 +8,7 @@ extension TraceFile {
     package var stateText: String {
         switch Int(header.state) {
         case TRACE_RECORDING: processEnd?.text ?? "still recording, or ended abruptly (killed, exec)"
-        case TRACE_FINISHED: "finished"
+        case TRACE_FINISHED: isSnapshot ? "copied while it was being recorded" : "finished"
         case TRACE_STOPPED: "stopped: \(stopReason)"
         default: "unknown state \(header.state)"
         }
@@ -87,8 +87,30 @@ extension TraceFile {
     package var modeText: String { isRing ? "ring" : hasCountsAlone ? "counts" : "full" }
     package var ticksPerSecond: Double { 1e9 / timeScale.nanosecondsPerTick }
 
+    package var isSnapshot: Bool { header.flags & UInt32(TRACE_FLAG_SNAPSHOT) != 0 }
+    /// What the copy was made for, and what it lacks; nil: it is no copy.
+    private var snapshotText: String? {
+        guard isSnapshot else { return nil }
+        let request = header.request
+        func moment(_ ticks: UInt64) -> String { readable(timeScale.nanoseconds(from: firstTicks, to: Ticks(timeScale.even(ticks)))) }
+        var text = "snapshot"
+        if request.number != 0 {
+            let name = metadata.functions[request.function].map { demangled($0.rawName) } ?? "function \(request.function)"
+            let begin = Ticks(timeScale.even(request.begin_ticks)), end = Ticks(timeScale.even(request.end_ticks))
+            text +=
+                request.trigger == TRACE_REQUEST_OWN
+                ? ": \"\(name)\" at \(moment(request.end_ticks))"
+                : ": \(name) took \(readable(timeScale.nanoseconds(from: begin, to: end))), from \(moment(request.begin_ticks)) on"
+            if let tid = metadata.threads[request.thread]?.tid { text += ", in thread \(tid)" }
+        }
+        if header.complete_ticks > header.first.ticks {
+            text += "; before \(moment(header.complete_ticks)) calls are missing, which had been overwritten"
+        }
+        return text
+    }
+
     package var flagTexts: [String] {
-        var texts: [String] = []
+        var texts = [snapshotText, pauses.text].compactMap { $0 }
         if isOfRunning { texts.append("recording began when the program already ran: the trace has no start") }
         if header.flags & UInt32(TRACE_FLAG_LATE) != 0 {
             texts.append(
