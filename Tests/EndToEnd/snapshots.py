@@ -1,0 +1,208 @@
+"""Snapshots: the last seconds of a ring, copied while it is recorded further. Every call that took longer than a trigger says has one, and no
+other has; each is a trace by itself, in which the call is whole."""
+import contextlib
+import glob
+import os
+import signal
+import subprocess
+
+import build
+import harness
+import suite
+import tracefile
+from harness import expect
+
+SOURCE = os.path.join(build.SUBJECTS, "part_served.c")
+FLAG = 256
+LIMIT_MS = 20
+
+
+class Snapshots(suite.Test):
+    def prepare(self):
+        header = "-I" + os.path.join(build.ROOT, "CSupport", "include")
+        self.compile("libserved.so", "-O1", header, "-shared", "-fPIC", "-DPART", SOURCE, "-Wl,-soname,libserved.so")
+        self.served = self.compile("served", "-O1", "-g", "-pthread", header, SOURCE, "-L.", "-Wl,-rpath," + self.made, "-lserved")
+        self.own = self.compile("own", "-O1", "-g", "-pthread", header, "-DOWN", SOURCE)
+
+    @contextlib.contextmanager
+    def running(self, program, *options, threads=0, status=0):
+        """Under `tracer record`. Afterwards `tool.said` is what it said."""
+        words = [self.settings.tool, "record", *options, "-o", self.trace(), "--", program, str(LIMIT_MS), str(threads)]
+        tool = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.made,
+                                env=self.environment())
+        try:
+            expect(tool.stdout.readline() == "ready\n", "the program did not begin")
+            yield tool
+            out, tool.said = tool.communicate("e\n", timeout=harness.HANGS)
+            expect(tool.returncode == status, f"{harness.describe(tool.returncode)}: {out}{tool.said}")
+        finally:
+            tool.kill()
+            tool.wait()
+
+    def snapshots(self):
+        found = [tracefile.Trace(path) for path in sorted(glob.glob(os.path.join(self.traces, "*.snapshot.trace")))]
+        for trace in found:
+            trace.trees()
+            expect(trace.header["flags"] & FLAG and not trace.anomalies, f"{trace.path}: {trace.anomalies[:4]}")
+        return found
+
+    def check_reading(self, trace):
+        """The reader says the same of it."""
+        faults = harness.cross_check(self.settings, trace)
+        expect(not faults, f"{trace.path}: {faults[:4]}")
+
+    def check_request(self, trace, name="request"):
+        """The call that it was taken for is there from beginning to end, and what it called."""
+        header = trace.header
+        call, = [node for node in trace.nodes() if node.name == name and node.enter == header["begin_ticks"]]
+        expect(call.exit == header["end_ticks"] and not call.mark, f"{trace.path}: {call.enter} to {call.exit}, {call.mark}: {header['end_ticks']}")
+        items = sum(child.name == "item" for child in call.children)
+        expect(items == 40, f"{trace.path}: {items} of 40 calls in it")
+
+
+def asked(tool, text):
+    tool.stdin.write(text + "\n")
+    tool.stdin.flush()
+    return [int(number) for number in tool.stdout.readline().split()]
+
+
+def each_slow_call_has_one(program, threads):
+    def check(test):
+        options = ("--when", f"request > {LIMIT_MS}ms", "--snapshots", "1000", "--functions", "item", *(("--max-size", "2M") if threads else ()))
+        with test.running(getattr(test, program), "--keep", "60s", *options, threads=threads) as tool:
+            surely, perhaps = asked(tool, "r400")
+        found = test.snapshots()
+        expect(0 < surely <= len(found) <= perhaps, f"{len(found)} snapshots: {surely} calls were slow, {perhaps} perhaps\n{tool.said}")
+        for trace in found:
+            test.check_request(trace)
+            expect("request-" in os.path.basename(trace.path), trace.path)
+        test.check_reading(found[-1])
+        if threads == 0:  # nothing was overwritten: all that came before is there
+            expect(found[-1].header["complete_ticks"] == 0, f"complete from {found[-1].header['complete_ticks']} on")
+            told = test.tool("info", found[-1].path).stdout
+            expect("snapshot: request took" in told and "copied while it was being recorded" in told, told)
+    return Snapshots(f"snapshots.each_slow_call_has_one.{program}.{threads}", check)
+
+
+def the_longest_are_kept(test):
+    with test.running(test.served, "--keep", "60s", "--when", "request > 0ms", "--snapshots", "3") as tool:
+        asked(tool, "r400")
+    found = test.snapshots()
+    lengths = sorted(trace.header["end_ticks"] - trace.header["begin_ticks"] for trace in found)
+    whole = tracefile.Trace(test.trace())
+    whole.trees()
+    every = sorted(node.exit - node.enter for node in whole.nodes() if node.name == "request")
+    expect(len(every) == 400 and len(found) == 3, f"{len(found)} snapshots of {len(every)} calls")
+    said = [line for line in tool.said.splitlines() if "slow" in line]
+    passed = sum(int(word.replace(",", "")) for line in said for word in line.split() if word.replace(",", "").isdigit())
+    expect(passed == 397, f"{passed} of 397 calls without a snapshot are told of: {tool.said}")
+    if "came too fast" not in tool.said:
+        expect(lengths == every[-3:], f"{lengths}, the longest calls took {every[-3:]}")
+
+
+def the_program_asks_for_one(test):
+    with test.running(test.served, "--keep", "60s") as tool:
+        asked(tool, "r10")
+        asked(tool, "s")
+        asked(tool, "r10")
+    trace, = test.snapshots()
+    # It is taken a moment after the mark.
+    expect(trace.count("asked for") == 1 and 10 <= trace.count("request") <= 20, f"{trace.count('asked for')}, {trace.count('request')} requests")
+    expect("-asked for" not in trace.path and '"asked for"' in test.tool("info", trace.path).stdout, trace.path)
+
+
+def a_program_that_is_killed_has_its_last(test):
+    with test.running(test.own, "--keep", "60s", "--when", "request > 0ms", "--functions", "item", "--snapshots", "1000", status=128 + signal.SIGKILL) as tool:
+        tool.stdin.write("k1\n")
+        tool.stdin.flush()
+    trace, = test.snapshots()
+    test.check_request(trace)
+
+
+def calls_that_are_left_have_one(test):
+    """An exception leaves one, and longjmp."""
+    source = test.write("left.cc", """
+        #include <csetjmp>
+        #include <stdexcept>
+        static jmp_buf place;
+        extern "C" __attribute__((noinline)) void thrower(bool leaves) { if (leaves) throw std::runtime_error("left"); __asm__ volatile(""); }
+        extern "C" __attribute__((noinline)) void jumper(bool leaves) { if (leaves) longjmp(place, 1); __asm__ volatile(""); }
+        int main() {
+            for (int n = 0; n < 3; n++) { try { thrower(n == 1); } catch (const std::exception &) {} }
+            for (volatile int n = 0; n < 3; n++) if (!setjmp(place)) jumper(n == 1);
+            thrower(false);
+        }""")
+    program = test.compile("left", "-O1", source, compiler="g++")
+    test.tool("record", "--keep", "60s", "--when", "thrower > 0ms", "--when", "jumper > 0ms", "--snapshots", "1000", "-o", test.trace(), "--", program)
+    found = test.snapshots()
+    names = sorted(trace.functions[trace.header["function"]].name for trace in found)
+    expect(names == ["jumper"] * 3 + ["thrower"] * 4, f"{names}")
+
+
+def a_ring_keeps_what_a_quiet_thread_did(test):
+    """Another thread fills the ring many times; by its age alone the quiet one's would go."""
+    source = test.write("quiet.c", """
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        __attribute__((noinline)) void quiet(void) { __asm__ volatile(""); }
+        __attribute__((noinline)) void busy(void) { __asm__ volatile(""); }
+        static void *work(void *count) { for (long n = (long)count; n > 0; n--) busy(); return NULL; }
+        int main(void) {
+            pthread_t thread;
+            for (int n = 0; n < 100000; n++) quiet();
+            if (pthread_create(&thread, NULL, work, (void *)3000000)) return 1;
+            return pthread_join(thread, NULL);
+        }""")
+    program = test.compile("quiet", "-O1", "-pthread", source)
+    limit = 4 << 20
+
+    def quiet_calls(*options):
+        test.tool("record", "--functions", "*", "--keep-hot", *options, "--max-size", str(limit), "--force", "-o", test.trace(), "--", program)
+        trace = tracefile.Trace(test.trace())
+        trace.trees()
+        expect(not trace.anomalies and len(trace.data) < 2 * limit, f"{len(trace.data)} bytes, {trace.anomalies[:4]}")
+        expect(trace.count("busy") < 3_000_000, "nothing was overwritten")
+        return trace.count("quiet")
+    kept = quiet_calls("--mode", "ring")
+    expect(kept < 50_000, f"an ordinary ring has {kept} calls of the quiet thread: it was not filled")
+    kept = quiet_calls("--keep", "3600s")
+    expect(kept == 100_000, f"{kept} of 100,000 calls of the quiet thread are left")
+
+
+def one_that_is_asked_for_from_outside_is_of_one_moment(test):
+    """While threads fill a small ring as fast as they can."""
+    with test.running(test.served, "--keep", "60s", "--max-size", "2M", threads=3) as tool:
+        trace_of = lambda: next(os.path.join(test.trace(), name) for name in os.listdir(test.trace()) if name.endswith(".trace"))
+        pid = int(trace_of().split(".")[-2])
+        for number in range(10):
+            asked(tool, "r20")
+            path = test.path(f"{number}.snapshot.trace")
+            test.tool("control", str(pid), "snapshot", "-o", path)
+            trace = tracefile.Trace(path)
+            trace.trees()
+            expect(not trace.anomalies, f"{path}: {trace.anomalies[:4]}")
+            begun = [node for node in trace.nodes() if node.name == "request" and not node.inherited]
+            for call in begun:
+                expect(sum(child.name == "item" for child in call.children) == 40 or call.mark or call.exit is None,
+                       f"{path}: {len(call.children)} calls in a request")
+            for thread in trace.threads.values():
+                expect(thread.roots, f"{path}: nothing of thread {thread.tid}")
+            test.check_reading(trace)
+
+
+def options_that_make_no_sense_are_refused(test):
+    for options, said in [
+        (("--when", "f > 5ms"), "--when needs --keep"), (("--snapshots", "3"), "--snapshots needs --keep"), (("--after", "1s"), "--after needs --keep"),
+        (("--keep", "5s", "--mode", "full"), "remove --mode full"), (("--keep", "0"), "--keep takes a time"), (("--keep", "x"), "keep"),
+        (("--keep", "5s", "--when", "f"), "give a function and how long"), (("--keep", "5s", "--when", "f > 5"), "give a function and how long"),
+        (("--keep", "5s", "--when", "> 5ms"), "give a function and how long"), (("--keep", "5s", "--snapshots", "0"), "1 to 1000"),
+    ]:
+        done = test.tool("record", *options, "--", "true", status=2)
+        expect(said in done.stderr and done.stderr.count("\n") == 1, f"{options}: {done.stderr}")
+    done = test.tool("record", "--keep", "5s", "--when", "no_such_function > 5ms", "-o", test.trace(), "--", "true")
+    expect("no function was watched" in done.stderr, done.stderr)
+
+
+def tests():
+    return [each_slow_call_has_one("served", 0), each_slow_call_has_one("own", 0), each_slow_call_has_one("served", 2), *suite.tests_of(__name__, Snapshots)]
