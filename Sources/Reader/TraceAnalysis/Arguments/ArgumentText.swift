@@ -76,6 +76,8 @@ extension ArgumentValue: JSONValue {
 package struct NamedArguments: JSONValue, Sendable {
     package var values: [(name: String, value: ArgumentValue)]
 
+    package init(values: [(name: String, value: ArgumentValue)]) { self.values = values }
+
     package static var form: JSONForm { .values }
     package var json: JSON { .object(values.map { ($0.name, $0.value.json) }) }
 

@@ -52,7 +52,7 @@ package struct ArgumentWords {
 }
 
 /// One value.
-package enum ArgumentValue: Equatable, Sendable {
+package enum ArgumentValue: Hashable, Sendable {
     package enum Ending: Sendable { case whole, cut, unreadable }
     case integer(Int64)
     case unsigned(UInt64)
@@ -115,7 +115,19 @@ package struct RecordedPrototype: Sendable {
         guard hasFailed, let errno = reader.integer(4), errno != 0 else { return (value, nil) }
         return (value, Self.errors.text(Int64(errno)))
     }
+    private static let folders = Enumeration(
+        name: "dirfd", machine: nil, areFlags: false, values: [Enumeration.Value(name: "AT_FDCWD", number: -100, mask: -100)])
     private static let errors = ArgumentChoice.builtIn.enumerations.first { $0.name == "errno" }!
+
+    /// Names of a type's numbers; nil: it has none.
+    func enumeration(_ type: ArgumentType) -> Enumeration? {
+        switch type {
+        case .named(let name): enumerations[name]
+        case .error: Self.errors
+        case .folder: Self.folders
+        default: nil
+        }
+    }
 
     /// nil: its bytes are not there.
     private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ name: String, _ numbers: inout [String: Int64]) -> ArgumentValue?

@@ -130,6 +130,13 @@ package struct Metadata: Sendable, RecordReader {
         values.flatMap { values in prototypes[values.program].flatMap { $0.result(values) } }
     }
 
+    /// The prototype of a call's values.
+    func prototype(_ values: RecordedValues) -> RecordedPrototype? { prototypes[values.program] }
+    /// Prototypes of all functions of which a call was recorded with its arguments or its result, by the functions' names.
+    package var recordedPrototypes: [RecordedPrototype] {
+        prototypes.values.sorted { ($0.prototype.names[0], $0.prototype.text) < ($1.prototype.names[0], $1.prototype.text) }
+    }
+
     /// True if not all calls of the function are recorded, and those that are not are counted.
     package func isCounted(_ function: UInt32) -> Bool { counted.contains(function) }
     private var counted: Set<UInt32> = []

@@ -23,6 +23,11 @@ package struct FunctionPattern: Sendable {
         return (names + [module]).contains { Self.matches(text, $0) }
     }
 
+    /// True if it matches a function of this name in some module.
+    func mayMatch(name: String) -> Bool {
+        Self.matches(text.firstIndex(of: "!").map { String(text[text.index(after: $0)...]) } ?? text, name)
+    }
+
     private static func matches(_ pattern: String, _ text: String) -> Bool { fnmatch(pattern, text, 0) == 0 }
 
     /// "demo::add(int, int) const" is demo::add.
