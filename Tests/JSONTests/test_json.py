@@ -33,6 +33,8 @@ def faults(value, of, path="$"):
         return [] if not all(each) else min(each, key=len)
     if "enum" in of:
         return [] if value in of["enum"] else [f"{path}: {value!r} is none of {of['enum']}"]
+    if "type" not in of:  # any value
+        return []
     kinds = of["type"] if isinstance(of["type"], list) else [of["type"]]
     fits = [kind for kind in kinds if isinstance(value, TYPES[kind]) and (kind == "boolean") == isinstance(value, bool)]
     if not fits:
@@ -41,8 +43,8 @@ def faults(value, of, path="$"):
     if "minimum" in of and value is not None and value < of["minimum"]:
         found.append(f"{path}: {value} is less than {of['minimum']}")
     if isinstance(value, dict):
-        found += [f"{path}: {key} is missing" for key in of["required"] if key not in value]
-        for key, part in value.items():
+        found += [f"{path}: {key} is missing" for key in of.get("required", ()) if key not in value]
+        for key, part in value.items() if "properties" in of else ():
             found += faults(part, of["properties"][key], f"{path}.{key}") if key in of["properties"] else [f"{path}: {key} is in no schema"]
     if isinstance(value, list):
         for index, part in enumerate(value):
@@ -99,6 +101,16 @@ class Outputs(unittest.TestCase):
         self.assertEqual({row["name"] for row in placed["functions"]}, {row["name"] for row in whole["functions"]})
         self.assertTrue(all("file" in row for row in placed["functions"]))
 
+    def test_report_of_values(self):
+        for what in ("argument:path", "argument:descriptor", "argument:flags", "argument:count", "result", "errno"):
+            for options in ((), ("--function", "libc*"), ("--from", "1%"), ("--thread", "main")):
+                values, = self.check("values", "report", "used.trace", "--json", "--by", what, *options)
+                self.assertEqual(values["calls"], sum(row["calls"] for row in values["values"]))
+        self.check("values", "report", "used.trace", "--json", "--by", "result", "--where", 'path ~ "/etc/*"')
+        chosen, = self.check("report", "report", "used.trace", "--json", "--where", 'path ~ "/etc/*"')
+        self.assertEqual(chosen["where"], ['path ~ "/etc/*"'])
+        self.assertTrue(chosen["functions"])
+
     def test_the_threads_of_a_report_add_up_to_the_whole(self):
         whole, = self.check("report", "report", "one.trace", "--json")
         parts = [self.check("report", "report", "one.trace", "--json", "--thread", str(thread["tid"]))[0] for thread in whole["threads"]]
@@ -116,8 +128,8 @@ class Outputs(unittest.TestCase):
 
     def test_csv_has_the_numbers_and_texts_of_the_same_rows(self):
         for command, key, *options in (("report", "functions"), ("report", "processes", "--by", "process"), ("report", "functions", "--by", "site"),
-                                       ("threads", "threads"), ("waits", "waits"), ("stalls", "stalls", "--min", "0"), ("files", "files"), ("callers", "sites", "malloc", "--sites")):
-            trace = "sites" if "site" in options or "--sites" in options else {"stalls": "loop.trace", "files": "used.trace"}.get(command, "run")
+                                       ("threads", "threads"), ("waits", "waits"), ("stalls", "stalls", "--min", "0"), ("files", "files"), ("report", "values", "--by", "argument:path"), ("callers", "sites", "malloc", "--sites")):
+            trace = "sites" if "site" in options or "--sites" in options else {"stalls": "loop.trace", "files": "used.trace", "values": "used.trace"}.get(key if key == "values" else command, "run")
             whole = json.loads(self.tool(command, trace, *options, "--json"))
             rows = list(csv.DictReader(self.tool(command, trace, *options, "--csv").splitlines()))
             self.assertEqual(len(rows), len(whole[key]), options)
@@ -190,6 +202,7 @@ class Outputs(unittest.TestCase):
 
     def test_lines(self):
         self.check("replay", "replay", "one.trace", "--json", by_line=True)
+        self.assertTrue(any("arguments" in line for line in self.check("replay", "replay", "used.trace", "--json", by_line=True)))
         self.check("dump", "dump", "one.trace", "--json", by_line=True)
 
     def test_start(self):

@@ -41,6 +41,10 @@ import TraceAnalysis
         let bytes: [UInt8] = [254, 255, 255, 255, 3, 0, 97, 98, 99, 7, 0, 0, 0, 0, 0, 0, 0]
         for count in 0...bytes.count {
             let names = recorded.arguments(RecordedValues(program: 1, bytes: Array(bytes.prefix(count)))).map(\.value.text)
+            let single = ["a", "b", "c", "d"].map {
+                recorded.argument($0, RecordedValues(program: 1, bytes: Array(bytes.prefix(count))))?.text
+            }
+            #expect(single == names.map { Optional($0) } + [String?](repeating: nil, count: 4 - names.count))
             #expect(names == (count < 4 ? [] : count < 9 ? ["-2"] : count < 17 ? ["-2", "\"abc\""] : ["-2", "\"abc\"", "7"]))
         }
         let result = try #require(recorded.result(RecordedValues(program: 1, bytes: [255, 255, 255, 255, 2, 0, 0, 0])))

@@ -93,7 +93,7 @@ import TraceTesting
             Set(object.keys) == [
                 "schema", "program", "pid", "duration_ns", "window", "events", "dropped", "filtered", "in_calls_ns", "threads", "modules",
                 "agent_waits", "agent_wait_ns", "longest_agent_wait_ns", "functions", "calls", "only_counted", "processes", "unrecorded",
-                "time", "states", "exclusion",
+                "time", "states", "exclusion", "where",
             ])
         #expect(object["program"] as? String == "/usr/bin/demo")
         #expect(

@@ -28,6 +28,7 @@ struct Schema: ParsableCommand {
     private static let all: [(name: String, title: String, form: JSONForm)] = [
         ("report", "tracer report --json", ReportOutput.form),
         ("function", "tracer report FUNCTION --json", FunctionOutput.form),
+        ("values", "tracer report --by argument:NAME --json", ValueOutput.form),
         ("tree", "tracer tree --json", CallTree.form),
         ("callers", "tracer callers FUNCTION --json", CallersOutput.form),
         ("sites", "tracer callers FUNCTION --sites --json", SiteReport.form),

@@ -70,11 +70,14 @@ package enum ArgumentValue: Hashable, Sendable {
 package struct RecordedPrototype: Sendable {
     package let prototype: Prototype
     private let enumerations: [String: Enumeration]
+    /// Some parameter is there only with some values of another.
+    private let hasConditions: Bool
 
     /// - Parameter machine: its enumerations are those of this ELF e_machine. nil: the text is no prototype
     package init?(text: String, machine: UInt32) {
         guard let read = try? Prototypes(file: text), let first = read.prototypes.first, read.prototypes.count == 1 else { return nil }
         prototype = first
+        hasConditions = first.parameters.contains { $0.condition != nil }
         let name = machine == 62 ? "x86_64" : machine == 183 ? "aarch64" : ""
         enumerations = Dictionary(
             read.enumerations.filter { $0.machine == nil || $0.machine == name }.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -88,12 +91,34 @@ package struct RecordedPrototype: Sendable {
                 all.append((parameter.name, .hidden))
                 continue
             }
-            guard let value = value(parameter.type, &reader, parameter.name, &numbers) else { break }
+            var number: Int64?
+            guard let value = value(parameter.type, &reader, &number) else { break }
+            if hasConditions, let number { numbers[parameter.name] = number }
             if let condition = parameter.condition, !holds(condition, numbers) { continue }
             all.append((parameter.name, value))
         }
         return all
     }
+
+    /// Returns one of them; nil: the call does not have it.
+    package func argument(_ name: String, _ values: RecordedValues) -> ArgumentValue? {
+        if hasConditions { return arguments(values).first { $0.name == name }?.value }
+        var reader = ByteReader(values.bytes)
+        for parameter in prototype.parameters {
+            var number: Int64?
+            if parameter.type == .secret {
+                if parameter.name == name { return .hidden }
+            } else if parameter.name == name {
+                return value(parameter.type, &reader, &number)
+            } else if value(parameter.type, &reader, &number) == nil {
+                return nil
+            }
+        }
+        return nil
+    }
+
+    /// False: calls have the parameter only with some values of another.
+    func isAlwaysPassed(_ name: String) -> Bool { !hasConditions || prototype.parameters.first { $0.name == name }?.condition == nil }
 
     private func holds(_ condition: Prototype.Condition, _ numbers: [String: Int64]) -> Bool {
         guard let number = numbers[condition.parameter],
@@ -109,8 +134,8 @@ package struct RecordedPrototype: Sendable {
     /// Returns the result of a call, and errno's name if it has failed.
     package func result(_ values: RecordedValues) -> (value: ArgumentValue, errno: String?)? {
         guard let result = prototype.result else { return nil }
-        var reader = ByteReader(values.bytes), numbers: [String: Int64] = [:]
-        guard let value = value(result.type, &reader, "", &numbers), let number = numbers[""] else { return nil }
+        var reader = ByteReader(values.bytes), number: Int64?
+        guard let value = value(result.type, &reader, &number), let number else { return nil }
         let hasFailed = result.failure == .minusOne && number == -1 || result.failure == .zero && number == 0
         guard hasFailed, let errno = reader.integer(4), errno != 0 else { return (value, nil) }
         return (value, Self.errors.text(Int64(errno)))
@@ -130,12 +155,12 @@ package struct RecordedPrototype: Sendable {
     }
 
     /// nil: its bytes are not there.
-    private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ name: String, _ numbers: inout [String: Int64]) -> ArgumentValue?
-    {
+    /// - Parameter number: gets the value's bits with their sign; nothing for a string
+    private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ number: inout Int64?) -> ArgumentValue? {
         if type == .string { return string(&reader) }
         guard let bits = reader.integer(type.byteCount) else { return nil }
         let unused = 64 - type.byteCount * 8, signed = Int64(bitPattern: bits << UInt64(unused)) >> Int64(unused)
-        numbers[name] = signed
+        number = signed
         switch type {
         case .integer(_, let isSigned, .decimal): return isSigned ? .integer(signed) : .unsigned(bits)
         case .integer(_, _, .octal): return .octal(bits)

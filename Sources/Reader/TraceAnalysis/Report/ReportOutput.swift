@@ -41,6 +41,7 @@ package struct ReportOutput: Record {
         Member("filtered", "by time and by depth, while recording") { $0.run.summary.filteredByTime &+ $0.run.summary.filteredByDepth }
         Member("threads", \.run.summary.threads)
         Member("modules", \.ownCodes)
+        Member("where", "conditions that hold for the calls of functions; the other members are of all calls", \.run.conditions)
         Member("functions", "rows, by falling self time") { output in
             output.run.summary.functions(by: .selfTime).map {
                 FunctionRow(figures: $0, locations: output.locations, whole: output.run.summary.selfTime)

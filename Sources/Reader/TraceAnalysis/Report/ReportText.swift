@@ -52,7 +52,10 @@ extension RunSummary {
         if rows.isEmpty {
             let isWhole = only?.window.isWhole ?? true
             lines.append(
-                summary.calls > 0 ? "no call matches the filter" : isWhole ? "no calls were recorded" : "no recorded call was running then")
+                conditionNote != nil
+                    ? "no call fulfils --where"
+                    : summary.calls > 0
+                        ? "no call matches the filter" : isWhole ? "no calls were recorded" : "no recorded call was running then")
         } else {
             let isFull = nameStyle == .full
             let columns = ReportColumns(
@@ -82,7 +85,7 @@ extension RunSummary {
 extension RunSummary {
     /// Lines above a table that say what its times are.
     func notes(_ style: TextStyle) -> [String] {
-        (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm)
+        (conditionNote.map { [$0] } ?? []) + (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm)
             + ([agentWaitNote, pauseNote].compactMap { $0 }.map { style.dim($0) })
     }
 

@@ -20,6 +20,9 @@ package struct RunSummary: Sendable {
     private var window: RunWindow?
     /// What the times of rows are.
     package let time: CallTime
+    /// The conditions that hold for the calls of the rows, as they were written, and for how many of how many they might.
+    private(set) var conditions: [String] = []
+    private(set) var conditionNote: String?
     /// False: rows are of some threads, or of a part of the time.
     private var isOfAll = true
 
@@ -92,6 +95,16 @@ package struct RunSummary: Sendable {
         summary = Summary(
             parts.map { $0.summary }, duration: Nanoseconds(ended > begun ? ended - begun : 0),
             functions: readers[0].sums.functions(of: states.time))
+    }
+
+    /// Shows some calls alone.
+    /// - Parameters:
+    ///   - calls: how many, of how many for which the conditions might hold
+    ///   - rows: a row a function
+    mutating func choose(_ rows: [FunctionSummary], calls: (UInt64, of: UInt64), where conditions: [String]) {
+        summary.replaceRows(rows)
+        self.conditions = conditions
+        conditionNote = "where \(conditions.joined(separator: " and ")): \(grouped(calls.0)) of \(counted(calls.of, "call"))"
     }
 
     /// Returns functions to leave out of another recording; nil: none, or the times are not all of the run's.

@@ -4,7 +4,32 @@ import Presentation
 import TraceAnalysis
 
 extension ReportOrder: ExpressibleByArgument {}
-extension ReportGrouping: ExpressibleByArgument {}
+/// What a row stands for: something that the trace knows of every call, or a value of calls that were recorded with it.
+enum RowSubject: ExpressibleByArgument, Equatable {
+    case grouping(ReportGrouping)
+    case value(CallSubject)
+
+    init?(argument: String) {
+        if let grouping = ReportGrouping(rawValue: argument) {
+            self = .grouping(grouping)
+        } else if argument == "result" || argument == "errno" {
+            self = .value(CallSubject(argument))
+        } else if argument.hasPrefix("argument:"), argument.count > 9 {
+            self = .value(.argument(String(argument.dropFirst(9))))
+        } else {
+            return nil
+        }
+    }
+    static var allValueStrings: [String] { ReportGrouping.allCases.map(\.rawValue) + ["argument:NAME", "result", "errno"] }
+    var defaultValueDescription: String { text }
+    var text: String {
+        switch self {
+        case .grouping(let grouping): grouping.rawValue
+        case .value(.argument(let name)): "argument:" + name
+        case .value(let subject): subject.name
+        }
+    }
+}
 
 struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -25,6 +50,9 @@ struct Report: ParsableCommand {
               tracer report tracer.make.4711 --process 'cc1*'
               tracer report app.trace --thread main
               tracer report app.trace --by caller --filter 'libc.so.6!mem*'
+              # values of calls that were recorded with their arguments
+              tracer report app.trace --by argument:path --function 'open*'
+              tracer report app.trace --where 'size > 1M'
               # the calling lines (needs tracer record --call-sites)
               tracer report app.trace --by site
               # one function: how long its calls took, the slowest, callers, callees
@@ -47,15 +75,19 @@ struct Report: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "One row per function, module, caller and function, call site, thread, or process.",
-            valueName: "function|module|caller|site|thread|process"))
-    var by = ReportGrouping.function
+            "One row per function, module, caller and function, call site, thread, process; or per value of an argument, of the result, or of errno (needs tracer record --arguments).",
+            valueName: "function|module|caller|site|thread|process|argument:NAME|result|errno"))
+    var by = RowSubject.grouping(.function)
 
-    @Option(help: ArgumentHelp("Only matching functions: NAME, MODULE or MODULE!NAME.", valueName: "glob"))
+    @Option(
+        name: [.long, .customLong("function")],
+        help: ArgumentHelp("Only matching functions: NAME, MODULE or MODULE!NAME.", valueName: "glob"))
     var filter: String?
 
-    @Option(help: "Order of the rows: self, total, calls, avg, min, p50, p99, max or name.")
-    var sort: ReportOrder = .selfTime
+    @OptionGroup var conditions: ConditionOption
+
+    @Option(help: "Order of the rows: self, total, calls, avg, min, p50, p99, max or name. Default: self; of values total.")
+    var sort: ReportOrder?
 
     @Option(help: "Number of rows; 0 for all.")
     var top = 30
@@ -83,13 +115,33 @@ struct Report: ParsableCommand {
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
         if csv, function != nil { throw ValidationError("--csv shows all functions: remove \(function!)") }
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
-        if lines, by != .function, by != .caller {
-            throw ValidationError("--lines applies to functions, not to --by \(by.rawValue)")
+        if lines, by != .grouping(.function), by != .grouping(.caller) {
+            throw ValidationError("--lines applies to functions, not to --by \(by.text)")
         }
-        if by == .site, correct { throw ValidationError("--correct applies to functions, not to --by site") }
+        if correct, by == .grouping(.site) || ofValue != nil {
+            throw ValidationError("--correct applies to functions, not to --by \(by.text)")
+        }
         try time.checkCorrect(correct)
-        if by == .process, filter != nil { throw ValidationError("--filter chooses functions; processes are chosen by --process") }
+        if !conditions.conditions.isEmpty, ofValue == nil {
+            if by != .grouping(.function) {
+                throw ValidationError("--where chooses calls of functions, or of values: remove --by \(by.text)")
+            }
+            if correct { throw ValidationError("--correct applies to all calls of a function: remove it, or remove --where") }
+        }
+        if ofValue != nil || !conditions.conditions.isEmpty {
+            if time.time != .wall {
+                throw ValidationError("--time \(time.time.rawValue) applies to all calls of functions, not to --where or --by \(by.text)")
+            }
+            if ofValue != nil, sort == .median || sort == .percentile99 {
+                throw ValidationError("--sort \(sort!.rawValue) applies to functions, not to --by \(by.text)")
+            }
+        }
+        if by == .grouping(.process), filter != nil {
+            throw ValidationError("--filter chooses functions; processes are chosen by --process")
+        }
     }
+
+    private var ofValue: CallSubject? { if case .value(let subject) = by { subject } else { nil } }
 
     func run() throws {
         // `report FUNCTION` is of the newest trace.
@@ -99,12 +151,49 @@ struct Report: ParsableCommand {
             return try report(word, of: openRun([]))
         }
         let run = try trace.open()
-        if let function { try report(function, of: run) } else { try report(run) }
+        if let function { return try report(function, of: run) }
+        switch by {
+        case .grouping(let by): try report(run, by)
+        case .value(let subject): try report(run, valuesOf: subject, filter)
+        }
+    }
+
+    /// The calls of some functions by a value.
+    private func report(_ run: TraceRun, valuesOf subject: CallSubject, _ functions: String?) throws {
+        let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
+        let traces = try threads.narrow(narrowed)
+        try conditions.check(traces)
+        let report = withProgress(basename(run.path)) {
+            ValueReport(traces, by: subject, of: functions.map { FunctionPattern($0) }, where: conditions.conditions, progress: $0)
+        }
+        if report.isEmpty { throw nothing(of: subject, functions, in: traces) }
+        let whole = RunSummary(traces, path: run.path, window: window, names: false)
+        let output = ValueOutput(whole, report, by: sort ?? .total)
+        try display.output().show(output, json: json, csv: csv ? "values" : nil) { to in
+            try to.lines(output.lines(top: top, width: names.style == .full ? nil : to.width, style: to.style))
+        }
+        try finish(traces)
+    }
+
+    private func nothing(of subject: CallSubject, _ functions: String?, in traces: [TraceFile]) -> CommandFailure {
+        let prototypes = traces.flatMap(\.metadata.recordedPrototypes), path = traces.count == 1 ? traces[0].path : trace.file ?? "the run"
+        let pattern = functions.map { FunctionPattern($0) }, function = functions.map { " of \($0)" } ?? ""
+        let meant = prototypes.filter { $0.isMeant(by: pattern) }
+        if meant.contains(where: { $0.has(subject) }) {
+            return CommandFailure(
+                "no call\(function) with \(subject.meaning) is among those that are asked for, by their conditions, threads or time")
+        }
+        let known = RecordedPrototype.known(meant.isEmpty ? prototypes : meant)
+        return CommandFailure("no call\(function) in \(path) is recorded with \(subject.meaning)\(known)")
     }
 
     /// All of one function, in all processes.
     private func report(_ function: String, of run: TraceRun) throws {
-        if by != .function || filter != nil || correct {
+        if let subject = ofValue, filter == nil { return try report(run, valuesOf: subject, function) }
+        if !conditions.conditions.isEmpty {
+            throw CommandFailure("--where shows a row a function: write --function \(shellWord(function)) for \(function)", status: 2)
+        }
+        if by != .grouping(.function) || filter != nil || correct {
             throw CommandFailure("--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
         }
         let (narrowed, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
@@ -128,7 +217,7 @@ struct Report: ParsableCommand {
     }
 
     /// All functions, modules, call sites, threads or processes: a row each.
-    private func report(_ run: TraceRun) throws {
+    private func report(_ run: TraceRun, _ by: ReportGrouping) throws {
         let pattern = filter.map { FunctionPattern($0) }
         let needsTree = correct || by == .module || by == .caller || by == .thread
         let hasNames = by == .function, asRun = run.files.count != 1 || trace.choice.process != nil || by == .process
@@ -148,8 +237,16 @@ struct Report: ParsableCommand {
             }
         }
         guard !whole.processes.isEmpty else { throw CommandFailure(whole.warnings.first ?? "no trace in \(run.path)") }
-        let only = whole.only.map { [$0] }, advice = by == .function && filter == nil ? whole.exclusionAdvice : nil
-        if needsTree {
+        let only = whole.only.map { [$0] }, isOfAll = conditions.conditions.isEmpty
+        let advice = by == .function && filter == nil && isOfAll ? whole.exclusionAdvice : nil
+        if !isOfAll {
+            let files = try files ?? only ?? trace.choice.open(run)
+            try conditions.check(files)
+            let chosen = withProgress(basename(run.path)) {
+                ChosenFunctions(files, of: pattern, where: conditions.conditions, progress: $0)
+            }
+            whole.choose(chosen, where: conditions.conditions)
+        } else if needsTree {
             let files = try files ?? only ?? trace.choice.open(run), tree = reading(files, states: time.reading(isAsked: json || csv))
             if correct { try Tree.checkCost(of: tree, files) }
             if by == .function {
@@ -161,7 +258,7 @@ struct Report: ParsableCommand {
             let files = try files ?? only ?? trace.choice.open(run)
             whole.summary.replaceRows(try reading(files, sitesOf: pattern, states: time.reading(isAsked: json || csv)).rows)
         }
-        if by == .function, let pattern {
+        if by == .function, isOfAll, let pattern {
             whole.summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) }
         }
         // For several traces this takes long, so only where lines are asked for.
@@ -171,13 +268,14 @@ struct Report: ParsableCommand {
             let (width, style) = (output.width, output.style)
             try output.write(
                 isOfProcesses
-                    ? whole.processTable(by: sort, top: top, width: width, style: style)
+                    ? whole.processTable(by: sort ?? .selfTime, top: top, width: width, style: style)
                     : whole.table(
-                        by: sort, grouping: by, isCorrected: correct, top: top, width: width, names: names.style, locations: locations,
+                        by: sort ?? .selfTime, grouping: by, isCorrected: correct, top: top, width: width, names: names.style,
+                        locations: locations,
                         style: style))
             if let advice { try output.line(style.dim(advice.text)) }
         }
-        if !json, !csv, let hint = whole.interpreterHint { complain(hint) }
+        if !json, !csv, isOfAll, let hint = whole.interpreterHint { complain(hint) }
         try finish(whole)
     }
 }
