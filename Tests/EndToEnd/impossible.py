@@ -65,13 +65,13 @@ def read_calls(figures, text):
     rows = csv.reader(io.StringIO(text, newline=""))
     if next(rows) != COLUMNS:
         raise Unreadable(f"tracer export: other columns than {COLUMNS}")
-    for _, pid, _, tid, depth, start, length, own, ended, function, _ in rows:
+    for _, pid, _, tid, depth, start, length, own, ended, function, *_ in rows:
         figures.rows += ended in ENDINGS
         if length and ended != "returned here":
             figures.calls.append(Call(pid, tid, depth, start, length, own, function))
 
 
-COLUMNS = ["process", "pid", "thread", "tid", "depth", "start_ns", "duration_ns", "self_ns", "ended", "function", "module"]
+COLUMNS = ["process", "pid", "thread", "tid", "depth", "start_ns", "duration_ns", "self_ns", "ended", "function", "module", "arguments", "result", "errno"]
 ENDINGS = {"returned", "unwound", "lost", "open", "part", "entered", "returned elsewhere"}
 
 

@@ -107,6 +107,13 @@ class AllTraces:
         return recorded("waiting.trace", compiled("waiting"), options=("--no-children", "--sample"))
 
     @functools.cached_property
+    def valued(self):
+        """Calls with their arguments, results and errno; some fail, some have calls inside, some are of another thread."""
+        script = ("import os, threading\nopen('/etc/passwd').read()\ntry: open('/nonexistent, \"quoted\"')\nexcept OSError: pass\n"
+                  "t = threading.Thread(target=lambda: os.stat('/etc/group'))\nt.start(); t.join()")
+        return recorded("valued.trace", PYTHON, "-I", "-S", "-c", script, options=("--no-children", "--cache", "--arguments", "*open*,read,close,*stat*,lseek*,malloc,free,write,pthread_create"))
+
+    @functools.cached_property
     def feeding(self):
         """A process waits for a pipe that its child writes to, and for the child: as long as the recorder needs to look at who waits."""
         for milliseconds in ("100", "1000", "10000", "60000"):
@@ -415,6 +422,88 @@ class Chrome(ExportTest):
                 found.append((event["name"], open_spans[-1] if open_spans else None))
         inside = ("inside", ("round", "span"))
         self.assertEqual(found, [("ready", None), inside, inside, inside, ("done", None)])
+
+
+def text_of(name, value):
+    """A value of `replay --json` as tables show it; strings without quotes."""
+    if isinstance(value, dict):
+        return "?"
+    return "NULL" if value is None else (f"0{value:o}" if value else "0") if name == "mode" and isinstance(value, int) else str(value)
+
+
+def valued_calls():
+    """How often each call with values was made: its name, arguments, result and errno as texts."""
+    calls = [json.loads(line) for line in tracer("replay", "--json", Traces.valued).stdout.splitlines()]
+    found = collections.Counter(
+        (call["name"], *sorted((name, text_of(name, value)) for name, value in call.get("arguments", {}).items()),
+         *((key, text_of(key, call[key])) for key in ("errno", "result") if key in call))
+        for call in calls if "arguments" in call or "result" in call)
+    assert len(found) > 100 and any(("errno", "ENOENT") in call for call in found) and any('/nonexistent, "quoted"' in str(call) for call in found), found
+    return found
+
+
+class Values(ExportTest):
+    """Arguments, results and errno, as `replay` has them."""
+    def assertSame(self, found):
+        wanted = valued_calls()
+        self.assertEqual(len(list((found - wanted).elements())), 0, list((found - wanted))[:3])
+        self.assertEqual(len(list((wanted - found).elements())), 0, list((wanted - found))[:3])
+
+    def test_chrome_has_them_as_args(self):
+        open_calls, found = collections.defaultdict(list), collections.Counter()
+
+        def end(name, values):
+            arguments = sorted((key, text_of(key, value)) for key, value in values.items() if key not in ("began", "ended", "result", "errno"))
+            if arguments or "result" in values:
+                found[(name, *arguments, *((key, text_of(key, values[key])) for key in ("errno", "result") if key in values))] += 1
+        with open(self.export("chrome", Traces.valued)) as file:
+            events = json.load(file)["traceEvents"]
+        for event in events:
+            if event["ph"] == "B":
+                open_calls[event["tid"]].append((event["name"], event.get("args", {})))
+            elif event["ph"] == "E":
+                name, values = open_calls[event["tid"]].pop()
+                end(name, {**values, **event.get("args", {})})
+            elif event["ph"] == "X" or event["ph"] == "i" and "args" in event and event["cat"] != "tracer":
+                end(event["name"], event.get("args", {}))
+        self.assertSame(found)
+
+    def test_csv_has_them_in_columns(self):
+        found = collections.Counter()
+        with open(self.export("csv", Traces.valued), newline="") as file:
+            for row in csv.DictReader(file):
+                self.assertNotIn(None, row.values())
+                if row["arguments"] or row["result"]:
+                    arguments = sorted((name, text_of(name, value)) for name, value in json.loads(row["arguments"] or "{}").items())
+                    found[(row["function"], *arguments, *((key, row[key]) for key in ("errno", "result") if row[key]))] += 1
+        self.assertSame(found)
+
+    def test_a_window_has_those_of_its_calls(self):
+        with open(self.export("csv", Traces.valued), newline="") as file:
+            whole = {(row["tid"], row["start_ns"], row["function"]): row["arguments"] for row in csv.DictReader(file)}
+        with open(self.export("csv", Traces.valued, options=("--force", "--from", "40%", "--to", "60%")), newline="") as file:
+            part = [row for row in csv.DictReader(file) if row["ended"] != "part"]
+        self.assertGreater(len(part), 10)
+        for row in part:
+            self.assertEqual(row["arguments"], whole[row["tid"], row["start_ns"], row["function"]])
+
+
+    @unittest.skipUnless(os.path.exists(PERFETTO) and shutil.which("node"), "no perfetto-query (PERFETTO_QUERY) or no node")
+    def test_perfetto_has_them_as_args(self):
+        rows, health = Perfetto.query(
+            self, self.export("perfetto", Traces.valued),
+            """select s.id as id, s.name as name, a.flat_key as key, a.string_value as text, a.int_value as number from slice s join args a
+            using(arg_set_id) where a.flat_key glob 'debug.*' and s.category != 'tracer' order by s.id""", Perfetto.HEALTH)
+        self.assertEqual(health, [])
+        slices, names = collections.defaultdict(dict), {name for name, *_ in valued_calls()}
+        for row in (row for row in rows if row["name"] in names):  # initializers and waits have args of their own
+            slices[row["id"], row["name"]][row["key"].removeprefix("debug.")] = row["text"] if row["text"] is not None else str(row["number"])
+        found = collections.Counter()
+        for (_, name), values in slices.items():
+            arguments = sorted((key, value) for key, value in values.items() if key not in ("began", "ended", "result", "errno"))
+            if arguments or "result" in values:
+                found[(name, *arguments, *((key, values[key]) for key in ("errno", "result") if key in values))] += 1
+        self.assertSame(found)
 
 
 class Speedscope(ExportTest):

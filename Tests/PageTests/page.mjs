@@ -83,9 +83,9 @@ export const data = {
   threads: [
     {
       name: "main", tid: 1, isMain: true, process: "", begin: 0, end: 1000, own: 40, stages: [{ name: "loading", at: 0, length: 100, tracer: 0 }], states, calls: 8, levels: 3, deeper: 2, short: 5,
-      slices: [0, 900, 0, 0, 10, 600, 1, 1, 900, 100, 4, 0], dense: [700, 100, 1, 0.5],
+      slices: [0, 900, 0, 0, 10, 600, 1, 1, 900, 100, 4, 0], said: [1, '("/etc/passwd", 64) = -1 ENOENT'], dense: [700, 100, 1, 0.5],
     },
-    { name: "pool", tid: 2, isMain: false, process: "", begin: null, end: null, own: null, stages: [], states: null, calls: 1, levels: 1, deeper: 0, short: 0, slices: [0, 60, 3, 0], dense: [] },
+    { name: "pool", tid: 2, isMain: false, process: "", begin: null, end: null, own: null, stages: [], states: null, calls: 1, levels: 1, deeper: 0, short: 0, slices: [0, 60, 3, 0], said: [], dense: [] },
   ],
 };
 
@@ -93,7 +93,7 @@ export const data = {
 export const answer = {
   calls: {
     from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]],
-    parts: [{ lane: 0, states, calls: 2, levels: 2, deeper: 0, short: 0, slices: [5, 1, 0, 1, 10, 20, 1, 1], dense: [400, 10, 1, 0.1] }],
+    parts: [{ lane: 0, states, calls: 2, levels: 2, deeper: 0, short: 0, slices: [5, 1, 0, 1, 10, 20, 1, 1], said: [0, "(7)"], dense: [400, 10, 1, 0.1] }],
   },
   sums: { from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]], rows: [[0, 3, 3, 3, 1, 1, 1, 0, 0, 3, 0, 0, 3, 0, 0], [1, 1, 20, 20, 20, 20, 20, 0, 0, 5, 10, 5, 5, 10, 5]] },
 };

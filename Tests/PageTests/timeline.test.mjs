@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, ticks, widened, zoomed } from "../../Sources/Reader/TracePage/Resources/timeline.mjs";
+import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, textsOf, ticks, widened, zoomed } from "../../Sources/Reader/TracePage/Resources/timeline.mjs";
 
 test("a range stays within the whole, keeps its length, and is not narrower than can be distinguished", () => {
   assert.deepEqual(clamped(200, 300, 1000), { from: 200, to: 300 });
@@ -61,6 +61,12 @@ function drawn(range, width) {
 
 test("calls are drawn where they are", () => {
   assert.deepEqual(drawn({ from: 0, to: 1000 }, 1000).slice(0, 2), [[7, 0, 0, 1000, 0, 1000], [8, 1, 10, 100, 10, 100]]);
+});
+
+test("a call has the text that was said of it", () => {
+  const texts = textsOf([1, "(a)", 5, "(b) = 2"]), drawnTexts = [];
+  eachSlice(slices, { from: 0, to: 1000 }, 1000, slice => drawnTexts.push([slice.fn, texts.get(slice.index)]));
+  assert.deepEqual(drawnTexts.filter(([, text]) => text), [[8, "(a)"], [12, "(b) = 2"]]);
 });
 
 test("short calls of one level are drawn once a pixel, long ones always", () => {

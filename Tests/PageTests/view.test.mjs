@@ -66,7 +66,7 @@ test("the page reads all that the schema names, and nothing else", async () => {
   assert(texts.includes("parse"), "the flame graph");
   texts.length = 0;
   element("tab-line").onclick();
-  for (const name of ["main", "init", "loaded", "main 1", "8 calls, own code 40 ns, 5 short calls as bands, 2 deeper calls not drawn", "parse", "loading", "(own code)",
+  for (const name of ["main", "init", "loaded", "main 1", "8 calls, own code 40 ns, 5 short calls as bands, 2 deeper calls not drawn", 'parse("/etc/passwd", 64) = -1 ENOENT', "loading", "(own code)",
     "running", "lock", "1 thread more with less in them: not in this page"]) {
     assert(texts.includes(name), `the timeline has ${name}: ${texts}`);
   }

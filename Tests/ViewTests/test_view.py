@@ -411,6 +411,35 @@ class ServedTest(Served, PageTest):
         self.picture("served-zoom")
 
 
+class ArgumentTest(PageTest):
+    """Calls that were recorded with their arguments."""
+    @classmethod
+    def make(cls):
+        cls.trace = os.path.join(cls.folder, "run.trace")
+        tracer("record", "--quiet", "--no-children", "--cache", "--arguments", "open*,read,close", "-o", cls.trace, "--", "cat", "/etc/passwd", "/nonexistent<b>", status=1)
+        tracer("view", cls.trace, "-o", cls.page)
+
+    def test_they_are_in_the_calls_that_are_drawn(self):
+        self.open("#timeline")
+        said = [(functions[slices[4 * n + 2]][0] + text, slices[4 * n], slices[4 * n + 1])
+                for functions, slices, texts in self.browser.evaluate("DATA.threads.map(t => [DATA.functions, t.slices, t.said])") for n, text in zip(texts[::2], texts[1::2])]
+        lines = [json.loads(line) for line in tracer("replay", "--json", self.trace).stdout.splitlines()]
+        lengths = sorted(line["duration_ns"] for line in lines if "arguments" in line)
+        self.assertEqual(sorted(length for _, _, length in said), lengths)
+        self.assertTrue(any(re.fullmatch(r'open(64)?\("/nonexistent<b>", O_RDONLY\) = -1 ENOENT', text) for text, _, _ in said), said)
+        self.browser.key("/")
+        self.browser.type("passwd")
+        self.assertEqual(self.text("#matches"), "arguments of 1 drawn call")
+        self.picture("arguments")
+        self.browser.key("Escape")
+        start, length = next((start, length) for text, start, length in said if "ENOENT" in text)
+        self.zoom((start + length / 2) / 1e9, length * 5 / 1e9)
+        found = self.hovered("open", "/nonexistent<b>")
+        self.assertIsNotNone(found)
+        self.browser.click(*found[:2])
+        self.assertIn('("/nonexistent<b>", O_RDONLY) = -1 ENOENT', self.text("#line-details"))
+
+
 class RunTest(PageTest):
     """Several processes on one page."""
     @classmethod

@@ -5,8 +5,9 @@ import TraceAnalysis
 enum PageCalls {
     /// Returns the members that a `thread` and a `part` of schema.mjs have in common.
     static func members(_ timeline: CallTimeline, of trace: PageTrace, _ functions: inout FunctionNumbers) -> String {
-        var slices = "", numbers: [UInt32: Int] = [:]
-        for slice in timeline.slices {
+        var slices = "", said = "", numbers: [UInt32: Int] = [:]
+        for (index, slice) in timeline.slices.enumerated() {
+            if let text = trace.said(slice) { said += "\(said.isEmpty ? "" : ",")\(index),\(JSON.string(text).scriptText)" }
             let number: Int
             if let loaded = trace.loaded(slice, timeline) {
                 number = functions.number(loaded.name, loaded.module)
@@ -25,7 +26,7 @@ enum PageCalls {
         }.joined(separator: ",")
         return
             "\"calls\":\(timeline.calls),\"levels\":\(timeline.levels),\"deeper\":\(timeline.deeper),\"short\":\(timeline.bandCalls),"
-            + "\"slices\":[\(slices)],\"dense\":[\(dense)]"
+            + "\"slices\":[\(slices)],\"said\":[\(said)],\"dense\":[\(dense)]"
     }
 
     /// A `row` of schema.mjs for each function.

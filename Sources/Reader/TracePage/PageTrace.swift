@@ -64,6 +64,17 @@ struct PageTrace: Sendable {
         slot == CallTimeline.ownCode ? (FunctionNames.ownCode, basename(trace.program)) : names.name(of: slot &- 1)
     }
 
+    /// Arguments and result of a call as its line has them: `("/etc/passwd", O_RDONLY) = 3`; nil: none are recorded. Long ones are cut.
+    func said(_ slice: CallTimeline.Slice) -> String? {
+        if slice.arguments == nil, slice.result == nil { return nil }
+        let arguments = trace.metadata.arguments(slice.arguments), result = trace.metadata.result(slice.result)
+        if arguments == nil, result == nil { return nil }
+        let text = shortened("(" + (arguments?.text ?? ""), Self.longestSaid) + ")"
+        return text + (result.map { " = " + $0.value.text + ($0.errno.map { " " + $0 } ?? "") } ?? "")
+    }
+    /// A page may have tens of thousands of them.
+    private static let longestSaid = 160
+
     /// A call of dlopen that brought a file, by its name.
     func loaded(_ slice: CallTimeline.Slice, _ timeline: CallTimeline) -> (name: String, module: String)? {
         if files.isEmpty || slice.slot == CallTimeline.ownCode { return nil }

@@ -15,6 +15,8 @@ package struct RecordedValues: Sendable {
 
 /// Collects DATA words until an ARGUMENTS word says whose they are.
 package struct ArgumentWords {
+    /// Most calls have no words; then nothing else is looked at.
+    private var isEmpty = true
     private var data: [UInt64] = []
     private var call: RecordedValues?
     private var result: RecordedValues?
@@ -22,10 +24,12 @@ package struct ArgumentWords {
     package init() {}
 
     package mutating func add(_ payload: UInt64) {
+        isEmpty = false
         if data.count < Int(ARGUMENTS_MOST_WORDS) { data.append(payload) }
     }
     /// A word that announces more values than there are says nothing.
     package mutating func announce(_ program: UInt32, words: Int, isResult: Bool) {
+        isEmpty = false
         defer { data.removeAll(keepingCapacity: true) }
         guard words <= data.count else { return }
         var bytes: [UInt8] = []
@@ -37,15 +41,19 @@ package struct ArgumentWords {
         if isResult { result = values } else { call = values }
     }
     mutating func clear() {
+        if isEmpty { return }
+        isEmpty = true
         data.removeAll(keepingCapacity: true)
         call = nil
         result = nil
     }
     package mutating func takeCall() -> RecordedValues? {
+        if _fastPath(isEmpty) { return nil }
         defer { clear() }
         return call
     }
     package mutating func takeResult() -> RecordedValues? {
+        if _fastPath(isEmpty) { return nil }
         defer { clear() }
         return result
     }

@@ -8,28 +8,52 @@ struct CallRows: CallSink, ~Copyable {
     private var thread: ExportThread!
     private var scale: ClockScale!
     private var names = FunctionTexts { _ in "" }
+    /// The same, up to the end of a row without values.
+    private var ends = FunctionTexts { _ in "" }
     private var threadFields: [UInt8] = []
     /// Ticks spent in the calls made by the frame of this depth.
     private var inCalls = PlainArray<UInt64>()
     /// Ticks that the call which ends next has in common with the one above it, which goes on.
     private var overlap: UInt64 = 0
+    private var arguments: RecordedValues?, result: RecordedValues?
+    /// Arguments of open calls, by the numbers in their frames' tags.
+    private var passed: [UInt64: RecordedValues] = [:]
+    private var number: UInt64 = 0
 
-    static let header = "process,pid,thread,tid,depth,start_ns,duration_ns,self_ns,ended,function,module\n"
+    static let header = "process,pid,thread,tid,depth,start_ns,duration_ns,self_ns,ended,function,module,arguments,result,errno\n"
+
+    static var wantsArguments: Bool { true }
+    @inline(__always) mutating func nextArguments(_ values: RecordedValues?) { arguments = values }
+    @inline(__always) mutating func nextResult(_ values: RecordedValues?) { result = values }
 
     init(origin: UInt64) { self.origin = origin }
 
     mutating func start(_ thread: ExportThread) {
         if self.thread?.source !== thread.source {
             let table = thread.source.table
-            names = FunctionTexts { function in
+            func fields(_ function: UInt32) -> String {
                 let name = table.name(of: function)
-                return CSV.field(name.name) + "," + CSV.field(name.module) + "\n"
+                return CSV.field(name.name) + "," + CSV.field(name.module)
             }
+            names = FunctionTexts { fields($0) }
+            ends = FunctionTexts { fields($0) + ",,,\n" }
             scale = ClockScale(thread.source)
         }
         self.thread = thread
         threadFields = Array("\(CSV.field(thread.source.name)),\(thread.source.pid),\(CSV.field(thread.name)),\(thread.tid),".utf8)
         inCalls.removeAll()
+        passed = [:]
+        (arguments, result) = (nil, nil)
+    }
+
+    /// The last columns of a row: the function, an object, a value, a name.
+    @inline(__always) private mutating func finish(_ function: UInt32, _ arguments: RecordedValues? = nil, _ result: RecordedValues? = nil)
+    {
+        if _fastPath(arguments == nil && result == nil) { return text.append(ends[function]) }
+        text.append(names[function])
+        let metadata = thread.source.trace.metadata, end = metadata.result(result)
+        let named = metadata.arguments(arguments).map { CSV.field($0.json.text(lines: 0)) } ?? ""
+        text.append("," + named + "," + (end.map { CSV.field($0.value.text) } ?? "") + "," + (end?.errno ?? "") + "\n")
     }
 
     @inline(__always) private mutating func begin(_ depth: Int, from start: UInt64) {
@@ -42,7 +66,7 @@ struct CallRows: CallSink, ~Copyable {
 
     @inline(__always) private mutating func call(
         _ function: UInt32, from start: UInt64, to end: UInt64, inCalls: UInt64,
-        depth: Int, _ ended: StaticString
+        depth: Int, _ ended: StaticString, _ arguments: RecordedValues? = nil, _ result: RecordedValues? = nil
     ) {
         let ticks = end &- start
         begin(depth, from: start)
@@ -50,13 +74,20 @@ struct CallRows: CallSink, ~Copyable {
         text.append(",")
         text.append(signed: thread.source.trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- inCalls)))
         text.append(ended)
-        text.append(names[function])
+        finish(function, arguments, result)
         if depth > 0, depth <= self.inCalls.count { self.inCalls[depth - 1] &+= ticks }
     }
 
     @inline(__always) mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        let values = arguments.take()
+        frame.tag = 0
+        if _slowPath(values != nil), isCall {
+            number += 1
+            frame.tag = number
+            passed[number] = values
+        }
         if _fastPath(depth >= inCalls.count) { inCalls.append(repeating: 0, count: depth + 1 - inCalls.count) } else { insert(at: depth) }
     }
     /// A call below others that are open, of which a chunk is the first to say.
@@ -79,15 +110,17 @@ struct CallRows: CallSink, ~Copyable {
             if depth > 0 { self.inCalls[depth - 1] &-= overlap }
             overlap = 0
         }
-        let end = max(time, frame.since)
-        switch ending {
-        case .returned: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",returned,")
-        case .unwound: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",unwound,")
-        case .lost: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",lost,")
-        case .open: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",open,")
-        case .part: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",part,")
-        case .elsewhere: call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, ",returned elsewhere,")
-        }
+        let end = max(time, frame.since), values = frame.tag == 0 ? nil : passed.removeValue(forKey: frame.tag), result = result.take()
+        let how: StaticString =
+            switch ending {
+            case .returned: ",returned,"
+            case .unwound: ",unwound,"
+            case .lost: ",lost,"
+            case .open: ",open,"
+            case .part: ",part,"
+            case .elsewhere: ",returned elsewhere,"
+            }
+        call(frame.row &- 1, from: frame.since, to: end, inCalls: inCalls, depth: depth, how, values, ending == .returned ? result : nil)
     }
 
     mutating func interleaved(_ frame: Frame, _ overlap: Overlap, depth: Int, parent: Frame) { self.overlap = overlap.length }
@@ -96,30 +129,31 @@ struct CallRows: CallSink, ~Copyable {
         _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
         parent: Frame, isOutermost: Bool
     ) {
+        let values = arguments.take()
         if _slowPath(start == end), thread.source.table.isEntryOnly(row &- 1) {
             begin(depth, from: start)
             text.append(",,entered,")
-            text.append(names[row &- 1])
+            finish(row &- 1, values)
         } else {
-            call(row &- 1, from: start, to: end, inCalls: 0, depth: depth, ",returned,")
+            call(row &- 1, from: start, to: end, inCalls: 0, depth: depth, ",returned,", values)
         }
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         // Its own time is that of the thread where it began.
-        call(row &- 1, from: start, to: end, inCalls: end &- start, depth: 0, ",returned here,")
+        call(row &- 1, from: start, to: end, inCalls: end &- start, depth: 0, ",returned here,", nil, result.take())
     }
 
     private mutating func moment(_ moment: TimelineMoment, at time: UInt64, depth: Int) {
         let words = thread.text(of: moment)
         begin(depth, from: time)
-        text.append(",," + words.category + "," + CSV.field(words.name) + ",\n")
+        text.append(",," + words.category + "," + CSV.field(words.name) + ",,,,\n")
     }
 
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {
         begin(depth, from: time)
         text.append(",,orphan,")
-        text.append(names[row &- 1])
+        finish(row &- 1)
     }
     mutating func unseen(_ frame: Frame, depth: Int, from begin: UInt64, to end: UInt64) {
         if depth < inCalls.count { inCalls[depth] &+= end &- begin }

@@ -12,8 +12,13 @@ struct ChromeSink: TimelineSink, ~Copyable {
     private var names = FunctionTexts { _ in "" }
     /// "pid":…,"tid":…,"ts":
     private var threadMembers: [UInt8] = []
+    private var arguments: RecordedValues?, result: RecordedValues?
 
     init(origin: UInt64) { self.origin = origin }
+
+    static var wantsArguments: Bool { true }
+    @inline(__always) mutating func nextArguments(_ values: RecordedValues?) { arguments = values }
+    @inline(__always) mutating func nextResult(_ values: RecordedValues?) { result = values }
 
     mutating func start(_ thread: ExportThread) {
         if self.thread?.source !== thread.source {
@@ -36,20 +41,36 @@ struct ChromeSink: TimelineSink, ~Copyable {
         text.storeMicroseconds(time)
     }
 
-    private mutating func argument(_ name: String, _ value: String) {
-        text.append(",\"args\":{" + quoted(name) + ":" + quoted(value) + "}")
+    private mutating func append(arguments: [(String, JSON)]) {
+        if !arguments.isEmpty { text.append(",\"args\":" + JSON.object(arguments).text(lines: 0)) }
+    }
+
+    /// What the call that begins was passed, and how it began.
+    @inline(__always) private mutating func appendArguments(_ note: String? = nil) {
+        if _fastPath(arguments == nil && note == nil) { return }
+        let values = thread.source.trace.metadata.arguments(arguments.take())?.values ?? []
+        append(arguments: (note.map { [("began", .string($0))] } ?? []) + values.map { ($0.name, $0.value.json) })
+    }
+
+    /// What the call that ends has returned, and how it ended.
+    @inline(__always) private mutating func appendResult(_ note: String?) {
+        if _fastPath(result == nil && note == nil) { return }
+        let values = thread.source.trace.metadata.result(result.take())
+        append(
+            arguments: (note.map { [("ended", .string($0))] } ?? []) + (values.map { [("result", $0.value.json)] } ?? [])
+                + (values?.errno.map { [("errno", .string($0))] } ?? []))
     }
 
     @inline(__always) mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
         open(",\n{\"ph\":\"B\",", at: self.time(time))
         text.append(names[function])
-        if let note = how.note { argument("began", note) }
+        appendArguments(how.note)
         text.append("}")
     }
 
     @inline(__always) mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd) {
         open(",\n{\"ph\":\"E\",", at: self.time(time))
-        if let note = how.note { argument("ended", note) }
+        appendResult(how.note)
         text.append("}")
     }
 
@@ -60,12 +81,14 @@ struct ChromeSink: TimelineSink, ~Copyable {
         text.reserve(24)
         text.storeMicroseconds(end &- start)
         text.append(names[function])
+        appendArguments()
         text.append("}")
     }
 
     mutating func entered(_ function: UInt32, at time: UInt64) {
         open(",\n{\"ph\":\"i\",\"s\":\"t\",", at: self.time(time))
         text.append(names[function])
+        appendArguments()
         text.append("}")
     }
 
@@ -73,7 +96,7 @@ struct ChromeSink: TimelineSink, ~Copyable {
         let words = thread.text(of: moment)
         open(",\n{\"ph\":\"i\",\"s\":\"t\",", at: self.time(time))
         text.append(",\"name\":" + quoted(words.name) + ",\"cat\":" + quoted(words.category))
-        for (name, value) in words.details { argument(name, value) }
+        append(arguments: words.details.map { ($0.0, .string($0.1)) })
         text.append("}")
     }
 

@@ -34,7 +34,7 @@ enum PerfettoField {
     enum Stack { static let id = 1, frames = 2 }
     enum StackFrame { static let id = 1, function = 2, mapping = 3 }
     enum Mapping { static let id = 1, path = 7 }
-    enum Annotation { static let integer = 3, string = 6, name = 10 }
+    enum Annotation { static let integer = 3, signed = 4, string = 6, name = 10 }
 
     /// TrackEvent.Type
     static let sliceBegin: UInt64 = 1, sliceEnd: UInt64 = 2, instant: UInt64 = 3, counter: UInt64 = 4
@@ -122,6 +122,19 @@ extension ProtobufMessage {
             $0.add(Field.Annotation.string, text)
         }
     }
+
+    /// A recorded value: numbers as such, strings without quotes.
+    mutating func annotation(_ name: String, _ value: ArgumentValue) {
+        add(Field.Event.annotations) {
+            $0.add(Field.Annotation.name, name)
+            switch value {
+            case .integer(let number): $0.add(Field.Annotation.signed, UInt64(bitPattern: number))
+            case .unsigned(let number): $0.add(Field.Annotation.integer, number)
+            case .string(let bytes, .whole): $0.add(Field.Annotation.string, String(decoding: bytes, as: UTF8.self))
+            default: $0.add(Field.Annotation.string, value.text)
+            }
+        }
+    }
 }
 
 private func categoryID(_ function: Function?) -> UInt32 {
@@ -157,6 +170,11 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     private var seen = PlainArray<UInt32>()
     private var piece: UInt32 = 0
     private var functions: [UInt32] = []
+    private var arguments: RecordedValues?, result: RecordedValues?
+
+    static var wantsArguments: Bool { true }
+    @inline(__always) mutating func nextArguments(_ values: RecordedValues?) { arguments = values }
+    @inline(__always) mutating func nextResult(_ values: RecordedValues?) { result = values }
 
     /// Compressed when there are this many bytes: fits a second-level cache.
     private static var blockBytes: Int { 768 << 10 }
@@ -270,33 +288,49 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     }
 
     @inline(__always) mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
-        if _fastPath(how == .called) {
+        if _fastPath(how == .called && arguments == nil) {
             event(Field.sliceBegin, function, at: time)
         } else {
-            note(function)
-            let (category, id) = (Int(function) < categories.count ? categories[Int(function)] : 1, nameID(function))
-            event(Field.sliceBegin, at: time) {
-                $0.add(Field.Event.categoryID, UInt64(category))
-                $0.add(Field.Event.nameID, id)
-                $0.annotation("began", how.note ?? "")
-            }
+            event(Field.sliceBegin, function, at: time, note: how.note)
+        }
+    }
+
+    /// An event of a function that has more to say: the arguments of its call, and how that began.
+    private mutating func event(_ type: UInt64, _ function: UInt32, at time: UInt64, note text: String?) {
+        note(function)
+        let (category, id) = (Int(function) < categories.count ? categories[Int(function)] : 1, nameID(function))
+        let values = thread.source.trace.metadata.arguments(arguments.take())?.values ?? []
+        event(type, at: time) {
+            $0.add(Field.Event.categoryID, UInt64(category))
+            $0.add(Field.Event.nameID, id)
+            if let text { $0.annotation("began", text) }
+            for (name, value) in values { $0.annotation(name, value) }
         }
     }
 
     @inline(__always) mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd) {
-        if _fastPath(how == .returned) {
+        if _fastPath(how == .returned && result == nil) {
             end(at: time)
-        } else if let note = how.note {
-            event(Field.sliceEnd, at: time) { $0.annotation("ended", note) }
+        } else {
+            let values = thread.source.trace.metadata.result(result.take())
+            event(Field.sliceEnd, at: time) {
+                if let note = how.note { $0.annotation("ended", note) }
+                if let (value, errno) = values {
+                    $0.annotation("result", value)
+                    if let errno { $0.annotation("errno", errno) }
+                }
+            }
         }
     }
 
     @inline(__always) mutating func leaf(_ function: UInt32, from start: UInt64, to end: UInt64) {
-        event(Field.sliceBegin, function, at: start)
+        begin(function, at: start, .called)
         self.end(at: end)
     }
 
-    mutating func entered(_ function: UInt32, at time: UInt64) { event(Field.instant, function, at: time) }
+    mutating func entered(_ function: UInt32, at time: UInt64) {
+        if arguments == nil { event(Field.instant, function, at: time) } else { event(Field.instant, function, at: time, note: nil) }
+    }
 
     mutating func moment(_ moment: TimelineMoment, at time: UInt64) {
         let text = thread.text(of: moment)

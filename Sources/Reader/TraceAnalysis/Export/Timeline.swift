@@ -69,6 +69,12 @@ package enum TimelineMoment {
 /// matching begins and ends.
 package protocol TimelineSink: ~Copyable {
     mutating func start(_ thread: ExportThread)
+    /// True if the sink takes recorded arguments and results.
+    static var wantsArguments: Bool { get }
+    /// Takes the arguments of the call that begins next, as a slice, a leaf or an entry; nil: none are recorded.
+    mutating func nextArguments(_ values: RecordedValues?)
+    /// Takes the result of the call whose slice ends next; nil: none is recorded.
+    mutating func nextResult(_ values: RecordedValues?)
     mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin)
     mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd)
     mutating func leaf(_ function: UInt32, from start: UInt64, to end: UInt64)
@@ -77,6 +83,12 @@ package protocol TimelineSink: ~Copyable {
     mutating func moment(_ moment: TimelineMoment, at time: UInt64)
     /// Returns what was written since `start`.
     mutating func takePiece() -> TimelinePiece
+}
+
+extension TimelineSink where Self: ~Copyable {
+    package static var wantsArguments: Bool { false }
+    package mutating func nextArguments(_ values: RecordedValues?) {}
+    package mutating func nextResult(_ values: RecordedValues?) {}
 }
 
 package struct TimelinePiece: Sendable {
@@ -103,6 +115,13 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
     var isSilent = false
     var isInherited = false
     private(set) var migrated: [CallEnds.Key: UInt64] = [:]
+    private var arguments: RecordedValues?, result: RecordedValues?
+
+    static var wantsArguments: Bool { Sink.wantsArguments }
+    @inline(__always) mutating func nextArguments(_ values: RecordedValues?) { arguments = values }
+    @inline(__always) mutating func nextResult(_ values: RecordedValues?) { result = values }
+    @inline(__always) private mutating func passArguments() { if Sink.wantsArguments { sink.nextArguments(arguments.take()) } }
+    @inline(__always) private mutating func passResult() { if Sink.wantsArguments { sink.nextResult(result.take()) } }
 
     static var deepest: Int { deepestStack }
     static var mostMigrations: Int { 1 << 16 }
@@ -122,11 +141,15 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
     mutating func start(_ thread: ExportThread) {
         open.removeAll()
         latest = 0
+        (arguments, result) = (nil, nil)
         sink.start(thread)
     }
 
     /// Begins another piece of the same thread, with the frames that are open.
-    mutating func goOn(_ thread: ExportThread) { sink.start(thread) }
+    mutating func goOn(_ thread: ExportThread) {
+        (arguments, result) = (nil, nil)
+        sink.start(thread)
+    }
 
     @inline(__always) private mutating func time(_ time: UInt64) -> UInt64 {
         latest = max(latest, time)
@@ -136,6 +159,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
     @inline(__always) mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        if Sink.wantsArguments, !isCall { arguments = nil } // a call outside the window had them
         guard depth < Self.deepest else { return }
         let function = frame.row &- 1
         if isSilent {
@@ -144,6 +168,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         }
         let moment = self.time(time)
         if _fastPath(depth >= open.count) {
+            passArguments()
             sink.begin(function, at: moment, isInherited ? .inherited : isCall ? .called : .running)
             open.append(function)
         } else {
@@ -161,6 +186,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
     @inline(__always) mutating func close(_ function: UInt32, at moment: UInt64, depth: Int, _ ending: TimelineEnd) {
         if _fastPath(depth == open.count &- 1) {
             _ = open.removeLast()
+            passResult()
             sink.end(function, at: moment, ending)
         } else if depth < open.count {
             remove(at: depth, moment, ending)
@@ -172,6 +198,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         parent: Frame, isOutermost: Bool
     ) {
         let from = time(start), to = time(end)
+        passArguments()
         if _slowPath(Int(row) < isEntryOnly.count && isEntryOnly[Int(row)]) {
             sink.entered(row &- 1, at: from)
         } else {
@@ -181,6 +208,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
 
     @inline(never) private mutating func insert(_ function: UInt32, at depth: Int, _ moment: UInt64, _ how: TimelineBegin) {
         let above = interrupt(above: depth, moment)
+        passArguments()
         sink.begin(function, at: moment, how)
         open.append(function)
         resume(above, moment)
@@ -188,6 +216,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
 
     @inline(never) private mutating func remove(at depth: Int, _ moment: UInt64, _ ending: TimelineEnd) {
         let above = interrupt(above: depth + 1, moment)
+        passResult()
         sink.end(open.removeLast(), at: moment, ending)
         resume(above, moment)
     }

@@ -11,6 +11,8 @@ package struct CallTimeline: Sendable {
         package var start: UInt64, length: UInt64
         package var slot: UInt32
         package var depth: UInt32
+        /// What was recorded with the call.
+        package var arguments: RecordedValues?, result: RecordedValues?
     }
     /// A stretch at one depth, and the share of it, 0 … 1, that short calls fill.
     package struct Density: Sendable {
@@ -143,6 +145,9 @@ private struct LaneSink: CallSink {
     private var filled: [UInt64]
     private static let stretches = 4096
     private let stretch: UInt64
+    /// Arguments of open calls; a call may go on in another part of the thread.
+    private var passed: [FrameKey: RecordedValues] = [:]
+    private var nextArguments: RecordedValues?, nextResult: RecordedValues?
 
     init(from: UInt64, until: UInt64, most: Int, window: TimeWindow) {
         self.window = window
@@ -173,7 +178,9 @@ private struct LaneSink: CallSink {
 
     mutating func finishOwnCode(at time: UInt64) { own(until: time) }
 
-    private mutating func add(_ slot: UInt32, _ start: UInt64, _ end: UInt64, _ depth: Int) {
+    private mutating func add(
+        _ slot: UInt32, _ start: UInt64, _ end: UInt64, _ depth: Int, _ arguments: RecordedValues? = nil, _ result: RecordedValues? = nil
+    ) {
         if depth == 0, slot != CallTimeline.ownCode, let since = ownSince {
             own(until: start)
             ownSince = max(since, end)
@@ -185,7 +192,8 @@ private struct LaneSink: CallSink {
             return
         }
         levels = max(levels, depth + 1)
-        let slice = CallTimeline.Slice(start: start - from, length: end - start, slot: slot, depth: UInt32(depth))
+        let slice = CallTimeline.Slice(
+            start: start - from, length: end - start, slot: slot, depth: UInt32(depth), arguments: arguments, result: result)
         guard slice.length >= limit else { return fill(slice) }
         slices.append(slice)
         while slices.count > most {
@@ -240,13 +248,20 @@ private struct LaneSink: CallSink {
 
     mutating func row(of function: UInt32) -> UInt32 { function &+ 1 }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
-        if isCall { calls &+= 1 }
+        let values = nextArguments.take()
+        guard isCall else { return }
+        calls &+= 1
+        if let values { passed[frame.key] = values }
     }
+    static var wantsArguments: Bool { true }
+    mutating func nextArguments(_ values: RecordedValues?) { nextArguments = values }
+    mutating func nextResult(_ values: RecordedValues?) { nextResult = values }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        add(frame.row, frame.enter, time, depth)
+        let arguments = passed.isEmpty ? nil : passed.removeValue(forKey: frame.key), result = nextResult.take()
+        add(frame.row, frame.enter, time, depth, arguments, ending == .returned ? result : nil)
     }
     mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         calls &+= 1
-        add(slot, start, end, depth)
+        add(slot, start, end, depth, nextArguments.take())
     }
 }

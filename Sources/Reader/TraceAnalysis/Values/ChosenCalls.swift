@@ -202,7 +202,10 @@ struct ChosenCalls: StreamSink, ~Copyable {
 
     // MARK: - Calls
 
-    mutating func begin(thread: UInt32) { self.thread = thread }
+    mutating func begin(thread: UInt32) {
+        self.thread = thread
+        (arguments, result) = (nil, nil)
+    }
     mutating func row(of function: UInt32) -> UInt32 { rows.row(of: function) }
     mutating func nextArguments(_ values: RecordedValues?) { arguments = values }
     mutating func nextResult(_ values: RecordedValues?) { result = values }
@@ -222,7 +225,8 @@ struct ChosenCalls: StreamSink, ~Copyable {
         guard choice.isCandidate(frame.row) else { return }
         number += 1
         open[number] = Call(
-            key: key(frame.key), began: frame.began, isBegun: isCall && isWanted(at: frame.began), arguments: values, outer: parent.tag >> 1
+            key: key(frame.key), began: frame.began, isBegun: isCall && isWanted(at: frame.began), arguments: isCall ? values : nil,
+            outer: parent.tag >> 1
         )
         frame.tag = number << 1 | 1
     }

@@ -12,8 +12,9 @@ export const SCHEMA = {
   "tree": ["depth", "fn", "calls", "total", "self", "flags", "names"],
   "comparedTree": ["depth", "fn", "calls", "total", "self", "flags", "width", "before", "selfBefore", "callsBefore", "names"],
   "flags": { "open": 1, "unwound": 2, "cut": 4, "noise": 8 },
-  "thread": ["name", "tid", "isMain", "process", "begin", "end", "own", "stages", "states", "calls", "levels", "deeper", "short", "slices", "dense"],
+  "thread": ["name", "tid", "isMain", "process", "begin", "end", "own", "stages", "states", "calls", "levels", "deeper", "short", "slices", "said", "dense"],
   "slice": ["start", "length", "fn", "level"],
+  "said": ["slice", "text"],
   "band": ["start", "length", "level", "share"],
   "stateNames": ["running", "runnable", "lock", "condition", "descriptor", "disk", "sleep", "child", "join", "other", "unknown"],
   "states": ["spans", "bands", "waits"],
@@ -30,6 +31,6 @@ export const SCHEMA = {
   "unknown": "…",
   "questions": { "calls": "calls", "sums": "sums" },
   "calls": ["from", "to", "functions", "parts"],
-  "part": ["lane", "states", "calls", "levels", "deeper", "short", "slices", "dense"],
+  "part": ["lane", "states", "calls", "levels", "deeper", "short", "slices", "said", "dense"],
   "sums": ["from", "to", "functions", "rows"]
 };

@@ -39,9 +39,17 @@ export function pixels(start, length, { from, to }, width) {
 
 export const position = names => Object.fromEntries(names.map((name, index) => [name, index]));
 export const SLICE = position(SCHEMA.slice);
+export const SAID = position(SCHEMA.said);
 export const BAND_OF = position(SCHEMA.band);
 
-/// Calls `draw` with {start, length, fn, level}, x and width of the calls in view. They stand in the order of their start; those a
+/// Arguments and results by the indices of their slices.
+export function textsOf(said) {
+  const texts = new Map();
+  for (let i = 0; i < said.length; i += SCHEMA.said.length) texts.set(said[i + SAID.slice], said[i + SAID.text]);
+  return texts;
+}
+
+/// Calls `draw` with {index, start, length, fn, level}, x and width of the calls in view. They stand in the order of their start; those a
 /// pixel wide or less are drawn once a pixel.
 export function eachSlice(slices, range, width, draw) {
   const { from, to } = range, x = t => (t - from) / (to - from) * width, last = [];
@@ -51,7 +59,7 @@ export function eachSlice(slices, range, width, draw) {
     const left = Math.max(x(start), -2), w = Math.min(x(start + length), width + 2) - left;
     if (w < 1 && last[level] !== undefined && left - last[level] < 1) continue;
     last[level] = left;
-    draw({ start, length, fn: slices[i + SLICE.fn], level }, left, w);
+    draw({ index: i / SCHEMA.slice.length, start, length, fn: slices[i + SLICE.fn], level }, left, w);
   }
 }
 

@@ -5,7 +5,7 @@ import { change, many, moment, plural, share, time } from "./numbers.mjs";
 import { CallTree } from "./tree.mjs";
 import { difference, hues, inkOn, plain, shade, stateColours } from "./colours.mjs";
 import { escaped, expression, found, matches } from "./search.mjs";
-import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, ticks, widened, zoomed } from "./timeline.mjs";
+import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, textsOf, ticks, widened, zoomed } from "./timeline.mjs";
 import { percentileText, sorted, stateColumns, tableRows } from "./table.mjs";
 import { around, mergedThreads } from "./merge.mjs";
 import { answeredSums, drawnSums } from "./selection.mjs";
@@ -68,7 +68,10 @@ function showMatches() {
   $("matches").textContent = "";
   if (!pattern) return;
   const isOfSamples = current === "samples", { isFound, calls, part, whole } = found(pattern, isOfSamples ? samples.graph.tree : tree, isOfSamples ? [] : DATA.table);
-  $("matches").textContent = isFound ? `${calls ? plural(calls, "call") + ", " : ""}${share(part, whole)} of the ${isOfSamples ? "samples" : "time"}` : "no match";
+  const saying = isOfSamples ? 0 : laneValues.reduce((sum, values) => sum + [...values.values()].filter(said => pattern.test(said)).length, 0);
+  const texts = isFound ? [`${calls ? plural(calls, "call") + ", " : ""}${share(part, whole)} of the ${isOfSamples ? "samples" : "time"}`] : [];
+  if (saying) texts.push(`arguments of ${plural(saying, "drawn call")}`);
+  $("matches").textContent = texts.join("; ") || "no match";
 }
 
 const tip = $("tip");
@@ -224,6 +227,7 @@ $("around-name").onchange = event => {
 // MARK: timeline
 
 const lanes = DATA.threads;
+const laneValues = lanes ? lanes.map(lane => textsOf(lane.said)) : []; // arguments and results of calls
 const everything = { from: 0, to: DATA.duration || 1 }, first = DATA.shown || everything;
 const mayOpenAll = lanes && lanes.length <= 12; // more would not fit on a screen
 const line = { from: first.from, to: first.to, canvas: $("line"), boxes: [], selected: null, hidden: new Set(), open: new Set(mayOpenAll ? groups(lanes).map(group => group.key) : []), loaded: null, asked: null,
@@ -236,7 +240,8 @@ const startup = DATA.startup;
 function drawnOf(index) {
   const lane = lanes[index], { loaded } = line;
   const part = loaded && loaded.from <= line.from && loaded.to >= line.to ? loaded.parts.get(index) : null;
-  return { slices: part ? [part.slices, lane.slices] : [lane.slices], dense: part ? part.dense : lane.dense, states: part ? part.states : lane.states, levels: Math.max(lane.levels, part ? part.levels : 0, 1) };
+  const own = { slices: lane.slices, values: laneValues[index] };
+  return { calls: part ? [{ slices: part.slices, values: textsOf(part.said) }, own] : [own], dense: part ? part.dense : lane.dense, states: part ? part.states : lane.states, levels: Math.max(lane.levels, part ? part.levels : 0, 1) };
 }
 
 function drawLine() {
@@ -294,10 +299,10 @@ function drawLine() {
     }
   }
 
-  const slicesOf = (index, slices, base, high, hasText) => eachSlice(slices, line, width, (slice, x0, w) => {
+  const slicesOf = (index, { slices, values }, base, high, hasText) => eachSlice(slices, line, width, (slice, x0, w) => {
     if (!hasText && slice.level > 0) return;
-    const [name, module] = functions[slice.fn], upper = base + slice.level * BAND, isOwn = isOwnCode(slice.fn);
-    const isFound = pattern !== null && isHit(slice.fn);
+    const [named, module] = functions[slice.fn], upper = base + slice.level * BAND, isOwn = isOwnCode(slice.fn);
+    const said = values.get(slice.index) || "", name = named + said, isFound = pattern !== null && (isHit(slice.fn) || (said !== "" && pattern.test(said)));
     context.globalAlpha = pattern && !isFound ? 0.3 : 1;
     context.fillStyle = isFound ? hit : isOwn ? own : shade(hue(module), slice.fn, isDark());
     context.fillRect(x0, upper, Math.max(w - (w > 3 ? 1 : 0), 0.7), high - 1);
@@ -305,7 +310,7 @@ function drawLine() {
     if (hasText) drawText(context, letter, name, x0, upper + BAND / 2, w);
     if (w >= 1) {
       boxed(x0, upper, w, high, `${name}\n${module}\n${time(slice.length)} at ${moment(slice.start, slice.length / 100)}` + (hasText ? "" : `\n${threadName(lanes[index])}`),
-        [slice.start, slice.start + slice.length], () => describeSlice(index, slice));
+        [slice.start, slice.start + slice.length], () => describeSlice(index, slice, name));
     }
   });
   const bandsOf = (bands, base, high, inset, isAll) => eachBand(bands, line, width, (band, x0, w) => {
@@ -368,7 +373,7 @@ function drawLine() {
           y += STRIP;
         }
         bandsOf(lanes[index].dense, y, STRIP - 1, 0, false);
-        slicesOf(index, lanes[index].slices, y, STRIP, false);
+        slicesOf(index, { slices: lanes[index].slices, values: laneValues[index] }, y, STRIP, false);
         y += STRIP;
       }
       continue;
@@ -384,7 +389,7 @@ function drawLine() {
       }
     }
     bandsOf(drawn.dense, base, BAND - 7, 3, true);
-    for (const slices of drawn.slices) slicesOf(members[0], slices, base, BAND, true);
+    for (const calls of drawn.calls) slicesOf(members[0], calls, base, BAND, true);
   }
   context.globalAlpha = 1;
   if (below > 0) {
@@ -463,10 +468,10 @@ function describeWait(wait, [title, ...texts]) {
     ...texts.map(text => element("div", "soft", text)));
   schedule(drawLine);
 }
-function describeSlice(index, { start, length, fn }) {
+function describeSlice(index, { start, length, fn }, name) {
   line.chosen = null;
   schedule(drawLine);
-  describe($("line-details"), fn, ...functions[fn], `${time(length)}, ${moment(start, length / 100)} to ${moment(start + length, length / 100)}, in ${threadName(lanes[index])}`);
+  describe($("line-details"), fn, name, functions[fn][1], `${time(length)}, ${moment(start, length / 100)} to ${moment(start + length, length / 100)}, in ${threadName(lanes[index])}`);
 }
 
 // MARK: what the page does not have, of the server that made it
