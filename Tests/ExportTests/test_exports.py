@@ -245,7 +245,9 @@ class Perfetto(ExportTest):
                 expected.add((name, thread["name"], thread["tid"]))
         self.assertEqual(found, expected)
         self.assertIn("sorter", {thread for _, thread, _ in found})
-        self.assertEqual([row["process"] for row in order], ["threads", "git"]) # in the order they were recorded in
+        # In the order they were recorded in: each when a test first asked for it.
+        recorded_in_order = sorted([(Traces.threads, "threads"), (Traces.git, "git")], key=lambda one: os.stat(one[0]).st_mtime_ns)
+        self.assertEqual([row["process"] for row in order], [name for _, name in recorded_in_order])
 
     def test_a_frame_left_by_pthread_exit_says_so(self):
         rows, = self.query(self.export("perfetto", Traces.threads),
