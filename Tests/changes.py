@@ -16,10 +16,10 @@ ALWAYS = ["Tests/Scripts/test_scripts.py::test_sources_are_formatted", "Tests/Me
 SETS = {
     "AGENT": ["Tests/EndToEnd", "Tests/BuildTests", "Tests/Distributions", "Tests/PlanTests", "Tests/CoverageTests", "Tests/Scripts"],
     "READER": ["Tests/TraceAnalysisTests", "Tests/MutatedTraceTests", "Tests/EndToEnd/analysis.py", "Tests/EndToEnd/decoder.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
-               "Tests/EndToEnd/samples.py", "Tests/EndToEnd/states.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/stalls.py", "Tests/EndToEnd/files.py", "Tests/EndToEnd/call_sites.py", "Tests/EndToEnd/argument_values.py", "Tests/EndToEnd/argument_reports.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/contradictions.py", "Tests/EndToEnd/large.py", "Tests/ExportTests", "Tests/JSONTests", "Tests/ViewTests", "Tests/Examples",
+               "Tests/EndToEnd/samples.py", "Tests/EndToEnd/states.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/stalls.py", "Tests/EndToEnd/crashed.py", "Tests/EndToEnd/files.py", "Tests/EndToEnd/call_sites.py", "Tests/EndToEnd/argument_values.py", "Tests/EndToEnd/argument_reports.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/contradictions.py", "Tests/EndToEnd/large.py", "Tests/ExportTests", "Tests/JSONTests", "Tests/ViewTests", "Tests/Examples",
                "Tests/Scripts"],
     "RECORDER": ["Tests/RecorderTests", "Tests/RecordTests", "Tests/EndToEnd/handover.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
-                 "Tests/EndToEnd/samples.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/unrecorded.py", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/environment.py", "Tests/JSONTests",
+                 "Tests/EndToEnd/samples.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/unrecorded.py", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/environment.py", "Tests/EndToEnd/snapshots.py", "Tests/EndToEnd/controlled.py", "Tests/EndToEnd/attached.py", "Tests/JSONTests",
                  "Tests/Examples"],
     "LAB": ["Tests/LaunchLabTests", "Tests/LaunchTests", "Tests/EndToEnd/environment.py", "Tests/FleetTests", "Tests/ViewTests/test_history.py", "Tests/JSONTests"],
     "PLAN": ["Tests/PlanTests", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/short_functions.py", "Tests/EndToEnd/counts.py", "Tests/CoverageTests", "Tests/Scripts"],

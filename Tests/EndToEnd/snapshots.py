@@ -84,6 +84,41 @@ def each_slow_call_has_one(program, threads):
     return Snapshots(f"snapshots.each_slow_call_has_one.{program}.{threads}", check)
 
 
+def a_running_process_gets_them_too(test):
+    forbidden = harness.attaching_is_forbidden()
+    if forbidden:
+        raise harness.Skipped(forbidden)
+    process = subprocess.Popen([test.served, str(LIMIT_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=test.made,
+                               env=test.environment(), preexec_fn=harness.attachable)
+    try:
+        expect(process.stdout.readline() == "ready\n", "the program did not begin")
+        for number in range(2):
+            words = ["attach", str(process.pid), "--keep", "60s", "--when", f"request > {LIMIT_MS}ms", "--snapshots", "1000", "-o", test.trace(f"{number}.trace")]
+            tool = subprocess.Popen([test.settings.tool, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=test.made,
+                                    env=test.environment())
+            try:
+                said = tool.stderr.readline()
+                expect("recording" in said, said)
+                surely, perhaps = asked(process, "r200")
+                tool.send_signal(signal.SIGINT)
+                _, said = tool.communicate(timeout=harness.HANGS)
+            finally:
+                tool.kill()
+                tool.wait()
+            expect(tool.returncode == 0, f"{harness.describe(tool.returncode)}: {said}")
+            found = test.snapshots()
+            expect(0 < surely <= len(found) <= perhaps, f"{len(found)} snapshots: {surely} calls were slow, {perhaps} perhaps\n{said}")
+            for trace in found:
+                test.check_request(trace)
+                os.unlink(trace.path)
+        done = test.tool("attach", str(process.pid), "--keep", "60s", "--when", "request > 1ms", "-o", test.trace("other.trace"), status=126)
+        expect("--when" in done.stderr, done.stderr)
+        expect(process.communicate("e\n", timeout=harness.HANGS)[0] == "" and process.returncode == 0, f"{process.returncode}")
+    finally:
+        process.kill()
+        process.wait()
+
+
 def the_longest_are_kept(test):
     with test.running(test.served, "--keep", "60s", "--when", "request > 0ms", "--snapshots", "3") as tool:
         asked(tool, "r400")

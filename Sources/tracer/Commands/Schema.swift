@@ -29,6 +29,7 @@ struct Schema: ParsableCommand {
         ("report", "tracer report --json", ReportOutput.form),
         ("function", "tracer report FUNCTION --json", FunctionOutput.form),
         ("values", "tracer report --by argument:NAME --json", ValueOutput.form),
+        ("crash", "tracer report --crash --json", LastCalls.form),
         ("tree", "tracer tree --json", CallTree.form),
         ("callers", "tracer callers FUNCTION --json", CallersOutput.form),
         ("sites", "tracer callers FUNCTION --sites --json", SiteReport.form),

@@ -85,15 +85,15 @@ package struct ReplayText {
         if let file { text.append("  \(file)") }
     }
 
-    package func json(_ line: ReplayLine, of thread: TraceFile.ThreadID) -> String {
+    package func json(_ line: ReplayLine, of thread: TraceFile.ThreadID) -> String { record(line, of: thread).json.text(lines: 0) }
+    func record(_ line: ReplayLine, of thread: TraceFile.ThreadID) -> ReplayedLine {
         let since = Int64(bitPattern: line.start.raw &- trace.firstTicks.raw) // a forked child's calls began before it
         return ReplayedLine(
             line: line, thread: thread, start: trace.timeScale.signedNanoseconds(since),
             duration: line.end.map { trace.timeScale.nanoseconds(from: line.start, to: $0.time) },
             name: line.function.map { table.name(of: $0) },
             object: line.function.flatMap { function in line.object.map { trace.metadata.object($0, of: function) } },
-            arguments: trace.metadata.arguments(line.arguments), result: trace.metadata.result(line.result)
-        ).json.text(lines: 0)
+            arguments: trace.metadata.arguments(line.arguments), result: trace.metadata.result(line.result))
     }
 
     private func note(_ line: ReplayLine) -> String? {

@@ -61,6 +61,7 @@ struct Report: ParsableCommand {
               # without the time in which other programs had the CPUs
               tracer report app.trace --time running
               tracer report app.trace --from 1.2 --to 40%
+              tracer report app.trace --crash   # what each thread was doing at the end
               # what happened in the slow requests
               tracer report app.trace --around handle_request --min 5ms
             """)
@@ -98,6 +99,9 @@ struct Report: ParsableCommand {
     @Flag(help: "The rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
     var csv = false
 
+    @Flag(help: "Instead: the open calls of each thread when the process ended, and its last 100 calls.")
+    var crash = false
+
     @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
     var correct = false
 
@@ -113,6 +117,9 @@ struct Report: ParsableCommand {
 
     func validate() throws {
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
+        if crash, csv || function != nil || filter != nil || lines || correct || by != .grouping(.function) || !window.isWhole {
+            throw ValidationError("--crash shows the end of threads: it goes with --json, --thread and --process alone")
+        }
         if csv, function != nil { throw ValidationError("--csv shows all functions: remove \(function!)") }
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
         if lines, by != .grouping(.function), by != .grouping(.caller) {
@@ -151,11 +158,27 @@ struct Report: ParsableCommand {
             return try report(word, of: openRun([]))
         }
         let run = try trace.open()
+        if crash { return try reportEnd(of: run) }
         if let function { return try report(function, of: run) }
         switch by {
         case .grouping(let by): try report(run, by)
         case .value(let subject): try report(run, valuesOf: subject, filter)
         }
+    }
+
+    /// What threads were doing at the end.
+    private func reportEnd(of run: TraceRun) throws {
+        let traces = try threads.narrow(trace.choice.open(run))
+        guard let first = traces.first else { throw CommandFailure("no trace in \(run.path)") }
+        if traces.count > 1 {
+            throw CommandFailure("--crash is of one process: add --process PID; tracer info \(shellWord(run.path)) lists them", status: 2)
+        }
+        let calls = try LastCalls(first), whole = RunSummary(traces, path: first.path, window: nil, names: false)
+        try display.output().show(calls, json: json) { output in
+            try output.line(output.style.bold(whole.headline))
+            try calls.write(names: names.style, output.style) { try output.line($0) }
+        }
+        try finish(traces)
     }
 
     /// The calls of some functions by a value.

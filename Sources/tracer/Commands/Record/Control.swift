@@ -103,11 +103,11 @@ struct Control: ParsableCommand {
         let size = min(state.next_offset, UInt64(Int64.max))
         try row("size", readable(byteCount: size) + (state.size_limit > 0 ? " of \(readable(byteCount: state.size_limit))" : ""))
         try row("mode", state.mode == UInt32(TRACE_MODE_RING) ? "ring" : state.mode == UInt32(TRACE_MODE_COUNTS) ? "counts" : "full")
-        let isFiltered = state.flags & UInt32(TRACE_FLAG_FILTERED) != 0
-        try row(
-            "shortest call",
-            state.minimum_ticks > 0
-                ? readable(Nanoseconds(process.nanoseconds(state.minimum_ticks))) : isFiltered ? "any" : "any, and fixed")
+        if state.minimum_ticks > 0 {
+            try row("shortest call", readable(Nanoseconds(process.nanoseconds(state.minimum_ticks))))
+        } else if state.flags & UInt32(TRACE_FLAG_FILTERED) != 0 {
+            try row("shortest call", "any")
+        }
         if state.maximum_depth > 0 { try row("depth", grouped(UInt64(state.maximum_depth))) }
         if state.watched > 0 { try row("watched", "\(counted(state.watched, "function")), \(counted(state.requests, "slow call"))") }
         if state.dropped > 0 { try row("dropped", counted(state.dropped, "call")) }
