@@ -1,10 +1,7 @@
 """`tracer report --crash`: what each thread of a process was doing when it ended: the calls that were open, and the last ones."""
-import os
 import signal
 
-import harness
 import suite
-import tracefile
 from harness import expect
 
 SOURCE = """
