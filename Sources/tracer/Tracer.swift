@@ -31,7 +31,8 @@ struct Tracer: ParsableCommand {
             CommandGroup(
                 name: "Look",
                 subcommands: [
-                    Report.self, Tree.self, Callers.self, Replay.self, Waits.self, Threads.self, Stalls.self, Files.self, Samples.self,
+                    Report.self, Tree.self, Callers.self, Replay.self, Waits.self, Threads.self, Top.self, Stalls.self, Files.self,
+                    Samples.self,
                     View.self,
                     Libs.self,
                     CoverageCommand.self, Dump.self,

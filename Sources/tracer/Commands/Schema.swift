@@ -49,6 +49,7 @@ struct Schema: ParsableCommand {
         ("startup", "tracer startup --json", StartupTimeline.form),
         ("libs", "tracer libs --json", LibraryReport.form),
         ("waits", "tracer waits --json", WaitOutput.form),
+        ("top", "a line of tracer top --json", TopSnapshot.form),
         ("stalls", "tracer stalls --json", StallReport.form),
         ("files", "tracer files --json", FileOutput.form),
         ("samples", "tracer samples --json", SampleReport.form),

@@ -17,6 +17,9 @@ struct CallOptions: ParsableArguments {
     @Option(help: .setting(Variables.maximumSize))
     var maxSize: String?
 
+    /// One of them is given.
+    var isAny: Bool { maxDepth != nil || minMs != nil || callSites || !include.isEmpty || !exclude.isEmpty || maxSize != nil }
+
     func set(in options: inout RecordOptions) {
         options.set(Variables.maximumDepth, maxDepth)
         options.set(Variables.minimumTime, minMs.map { Self.milliseconds($0) })

@@ -29,16 +29,18 @@ struct CallCost {
     /// … and this much where the agent did not measure it.
     private static let unknownError = 0.5
 
-    init(_ trace: TraceFile) {
-        let part = trace.timeScale.nanosecondsPerTick / Double(TRACE_COST_PARTS)
-        let whole = Double(trace.header.leaf_cost) * part
-        inside = min(Double(trace.header.inside_cost) * part, whole)
+    init(_ trace: TraceFile) { self.init(trace.header, trace.timeScale) }
+
+    init(_ header: trace_file_header, _ scale: TimeScale) {
+        let part = scale.nanosecondsPerTick / Double(TRACE_COST_PARTS)
+        let whole = Double(header.leaf_cost) * part
+        inside = min(Double(header.inside_cost) * part, whole)
         outside = whole - inside
         func error(_ parts: UInt32) -> Double {
             parts == 0 ? Self.unknownError : max(Double(parts) / Double(TRACE_COST_PARTS), Self.leastError)
         }
-        wholeError = error(trace.header.leaf_error)
-        insideError = error(trace.header.inside_error)
+        wholeError = error(header.leaf_error)
+        insideError = error(header.inside_error)
     }
 }
 

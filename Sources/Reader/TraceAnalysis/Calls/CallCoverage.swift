@@ -12,21 +12,22 @@ struct CoveredTime {
 }
 
 struct CallCoverage {
-    private let spans: ThreadSpans
+    private let spans: ThreadSpans?
     private var thread: UInt32 = 0
     private var span = ThreadSpan.nothing
     private var covered = CoveredTime()
     /// Times of the threads before this one, and of parts of it.
     private var ended: [UInt32: CoveredTime] = [:]
 
-    init(_ spans: ThreadSpans) { self.spans = spans }
+    /// - Parameter spans: nil: they are not known yet, and all calls lie beside them
+    init(_ spans: ThreadSpans?) { self.spans = spans }
 
     /// For each chunk or so: no copy of what was kept.
     mutating func begin(thread: UInt32) {
         ended[self.thread, default: CoveredTime()].add(covered)
         covered = CoveredTime()
         self.thread = thread
-        span = spans[thread] ?? .nothing
+        span = spans?[thread] ?? .nothing
     }
 
     /// A call, which counts when it is an outermost one.

@@ -71,6 +71,8 @@ package struct Overlap {
     var began: UInt64
     /// Ticks from `began` until another call of the same function began. nil: this call was made inside one, or none is open any more.
     var outermost: UInt64?
+    /// The same, counted from when on each has a share of the time (`Frame.since`).
+    var outermostHere: UInt64?
 }
 
 /// Receives calls, and their parts in a window of time. `depth`: frames below. `parent`: the frame below, `Frame.nobody` without.
@@ -132,6 +134,28 @@ extension CallSink where Self: ~Copyable {
     @inline(__always) package mutating func nextResult(_ values: RecordedValues?) {}
     package mutating func sampled(_ row: UInt32, _ calls: UInt64) {}
     package mutating func counted(_ row: UInt32, _ calls: UInt64) {}
+}
+
+/// A sink of a reading that goes on later: of a trace that grows.
+package protocol ContinuedSink: CallSink, ~Copyable {
+    /// The reading ends at `time`, and the call goes on in the next one, where its time is counted from then on.
+    mutating func continued(_ frame: Frame, until time: UInt64, depth: Int, parent: Frame, isOutermost: Bool)
+}
+
+/// The open calls of a thread between two readings of it.
+struct SuspendedCalls {
+    /// Outermost first.
+    private(set) var frames: [Frame] = []
+    fileprivate var beyond = 0, hidden = 0, hiddenIndex = -1
+    /// Next bound of the window; nil: nothing has been read.
+    fileprivate var bound: Int?
+
+    init() {}
+    fileprivate init(_ frames: [Frame], beyond: Int, hidden: Int, hiddenIndex: Int, bound: Int) {
+        self.frames = frames
+        (self.beyond, self.hidden, self.hiddenIndex) = (beyond, hidden, hiddenIndex)
+        self.bound = bound
+    }
 }
 
 /// Open calls of a thread that a reader keeps. A program with more has more than 8 GB of the agent's records.
@@ -230,13 +254,16 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     @inline(never) private mutating func popSeldom(at time: UInt64, _ ending: Ending) { pop(at: time, ending) }
 
     /// Closes a frame inside the stack.
-    private mutating func close(at index: Int, at time: UInt64, _ ending: Ending) {
+    /// - Parameter isCounted: whether its time until another call of its function began counts here
+    private mutating func close(at index: Int, at time: UInt64, _ ending: Ending, isCounted: Bool = true) {
         let frame = frames.remove(at: index), parent = index == 0 ? .nobody : frames[index - 1]
         active.remove(frame.row)
         if index < hiddenIndex { hiddenIndex -= 1 }
         if frames.count == hiddenIndex { reachHidden() }
         if isInside, index < frames.count {
-            sink.interleaved(frame, overlap(frame, below: index, until: time), depth: index, parent: parent)
+            var overlap = overlap(frame, below: index, until: time)
+            if !isCounted { (overlap.outermost, overlap.outermostHere) = (nil, nil) }
+            sink.interleaved(frame, overlap, depth: index, parent: parent)
         }
         closed(frame, at: time, depth: index, parent: parent, ending)
     }
@@ -250,6 +277,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
         guard isActive(frame.row), !(0..<index).reversed().contains(where: { frames[$0].row == frame.row }) else { return overlap }
         let next = (index..<frames.count).first { frames[$0].row == frame.row }
         overlap.outermost = next.map { min(max(frames[$0].began, began), end) &- began }
+        overlap.outermostHere = next.map { begin(of: $0) &- start }
         return overlap
     }
 
@@ -618,6 +646,52 @@ extension CallStack where Sink: ~Copyable {
             sink.opened(&frame, parent: index == 0 ? .nobody : frames[index - 1], at: at, depth: index, isCall: false)
             frames[index] = frame
         }
+    }
+}
+
+extension CallStack where Sink: ContinuedSink & ~Copyable {
+    /// Goes on with a thread's calls. Precondition: no frame is open.
+    mutating func resume(_ calls: SuspendedCalls) {
+        restore(calls.frames)
+        (beyond, hidden, hiddenIndex) = (calls.beyond, calls.hidden, calls.hiddenIndex)
+        nextSite = 0
+        nextObject = nil
+        if let bound = calls.bound { resume(bound) } else { seek(0) }
+    }
+
+    /// A chunk begins, after one that has been read, and stores all its open frames: others have returned on other threads, and their time
+    /// is counted there (`CallSink.migrated`), as where the chunk is read alone.
+    mutating func leaveAll(but stored: [trace_open_frame], at time: UInt64) {
+        guard beyond == 0, hidden == 0, frames.count != stored.count || !isSame(stored, from: 0) else { return }
+        let wanted = Set(stored.map { FrameKey(enter: $0.enter_ticks, row: sink.row(of: $0.function)) })
+        for index in (0..<frames.count).reversed() where !wanted.contains(frames[index].key) {
+            close(at: index, at: max(time, frames[index].began), .elsewhere, isCounted: false)
+        }
+    }
+
+    /// Takes the thread's open calls from the stack, until the next `resume`.
+    /// - Parameter time: a reading ends there; nil: it goes on, and the sink is not told
+    mutating func suspend(at time: UInt64?) -> SuspendedCalls {
+        if let time { advance(to: time) }
+        var all = [Frame](repeating: .nobody, count: frames.count)
+        for index in (0..<frames.count).reversed() {
+            var frame = frames.removeLast()
+            active.remove(frame.row)
+            if let time {
+                frame.since = max(frame.since, since)
+                if isInside {
+                    let until = max(time, frame.since)
+                    sink.continued(frame, until: until, depth: index, parent: top, isOutermost: active[frame.row] == 0)
+                }
+                frame.since = max(frame.since, time)
+            }
+            all[index] = frame
+        }
+        defer {
+            beyond = 0
+            forgetHidden()
+        }
+        return SuspendedCalls(all, beyond: beyond, hidden: hidden, hiddenIndex: hiddenIndex, bound: nextBound)
     }
 }
 

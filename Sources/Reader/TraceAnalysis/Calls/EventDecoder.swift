@@ -55,7 +55,7 @@ extension EventSink where Self: ~Copyable {
 /// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
 struct EventDecoder {
     /// Ticks from which the times of words count: the opening of the chunk, then the base words.
-    private var base: UInt64
+    private(set) var base: UInt64
     /// Time of the latest event: no later event may be earlier. A signal that arrives between the clock and the store of an event can
     /// invert neighbours, also those of two chunks.
     private(set) var latest: UInt64

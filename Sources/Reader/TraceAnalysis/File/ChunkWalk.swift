@@ -148,14 +148,17 @@ struct ChunkWalk {
 
     private mutating func note(_ buffer: borrowing ByteBuffer, _ chunk: Chunk) {
         guard !chunk.isMetadata else { return }
-        let offset = MemoryLayout<trace_chunk_header>.offset(of: \.thread_name)!
-        let name = printable(buffer.bytes(at: offset, byteCount: 16).prefix { $0 != 0 })
+        let name = Self.threadName(in: buffer)
         if let known = threadNames[chunk.thread], known.sequence > chunk.sequence || name.isEmpty { return }
         threadNames[chunk.thread] = (chunk.sequence, name)
     }
 
+    static func threadName(in buffer: borrowing ByteBuffer) -> String {
+        printable(buffer.bytes(at: MemoryLayout<trace_chunk_header>.offset(of: \.thread_name)!, byteCount: 16).prefix { $0 != 0 })
+    }
+
     /// nil when there is no header, or none that can be believed.
-    private static func chunk(
+    static func chunk(
         in buffer: borrowing ByteBuffer, at offset: UInt64, fileEnd: UInt64,
         missing: inout UInt64
     ) -> Chunk? {

@@ -14,6 +14,19 @@ enum LivingProcess {
         return begun <= header.first.monotonic_ns &+ asleep ? now : nil
     }
 
+    /// Returns false if the process has ended, whatever it has mapped.
+    static func isAlive(_ header: trace_file_header) -> Bool {
+        guard header.boot != 0, header.boot == bootID, let pid = ProcessNumbers.number(of: header.pid, in: header.pid_namespace),
+            let begun = begin(of: pid)
+        else { return false }
+        return begun <= header.first.monotonic_ns &+ (time(CLOCK_BOOTTIME) &- time(CLOCK_MONOTONIC))
+    }
+
+    /// proc_pid_maps(5); nil: there is no process, or it may not be read.
+    static func maps(of pid: pid_t) -> [UInt8]? { contents("/proc/\(pid)/maps") }
+
+    static var monotonicTime: UInt64 { time(CLOCK_MONOTONIC) }
+
     /// As ps(1) shows it at this moment.
     static func commandLine(_ header: trace_file_header) -> String? {
         ProcessNumbers.number(of: header.pid, in: header.pid_namespace).flatMap { contents("/proc/\($0)/cmdline") }
@@ -54,10 +67,10 @@ enum LivingProcess {
     }
 
     /// As in the header of a trace: the first 16 digits of the kernel's random id (proc(5)). 0 unknown.
-    private static var bootID: UInt64 {
+    private static let bootID: UInt64 = {
         let digits = String(decoding: contents("/proc/sys/kernel/random/boot_id") ?? [], as: UTF8.self).filter(\.isHexDigit).prefix(16)
         return digits.count == 16 ? UInt64(digits, radix: 16) ?? 0 : 0
-    }
+    }()
 
     /// nil: there is no such file, or not for us. Files of /proc do not say how long they are.
     private static func contents(_ path: String) -> [UInt8]? {

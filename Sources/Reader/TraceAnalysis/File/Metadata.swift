@@ -71,7 +71,7 @@ package struct Metadata: Sendable, RecordReader {
     /// Functions of which not all calls are recorded from a moment on, by id: there were very many, and they are short.
     package private(set) var suppressed: [UInt32: Ticks] = [:]
     /// Functions whose later calls are counted, by the number of their counter in `passed`.
-    private var counters: [UInt32: UInt32] = [:]
+    private(set) var counters: [UInt32: UInt32] = [:]
     /// Calls of suppressed functions that are counted and not recorded, by thread and function id; without zeros.
     package private(set) var passed: [UInt32: [UInt32: UInt64]] = [:]
     /// The same by the number of the counter.
@@ -92,8 +92,11 @@ package struct Metadata: Sendable, RecordReader {
     static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000, mostClockSamples = 100_000, mostExecutions = 1000
     private static let mostUnrecorded = 100_000
 
+    /// Without any record yet.
+    init(machine: UInt32) { self.machine = machine }
+
     init(_ file: InputFile, _ chunks: [Chunk], machine: UInt32) {
-        self.machine = machine
+        self.init(machine: machine)
         readRecords(of: file, chunks)
         addFunctions()
         passed = passedByCounter.mapValues { calls in

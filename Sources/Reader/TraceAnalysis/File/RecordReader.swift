@@ -26,7 +26,9 @@ extension RecordReader {
         }
     }
 
-    private mutating func readRecords(_ buffer: borrowing ByteBuffer) {
+    /// Returns the offset of the next record, which is not there yet; nil where a record cannot be believed.
+    @discardableResult
+    mutating func readRecords(_ buffer: borrowing ByteBuffer) -> Int? {
         var offset = 0
         begin(byteCount: buffer.count)
         while let record = buffer.load(trace_record.self, at: offset), record.type != 0 {
@@ -36,10 +38,11 @@ extension RecordReader {
                 try read(record, buffer, offset, byteCount)
             } catch {
                 damagedRecords += 1
-                return
+                return nil
             }
             offset += byteCount
         }
+        return offset
     }
 
     /// The fixed part of a record.

@@ -42,12 +42,14 @@ package struct TraceFile: Sendable {
 
     /// Reads everything but the events. Throws `TraceError` when nothing at all can be read.
     /// - Parameter rates: those of the run that it belongs to
-    package init(path: String, rates: ClockRates = ClockRates()) throws {
-        let file = try InputFile(path: path)
+    package init(path: String, rates: ClockRates = ClockRates()) throws { try self.init(InputFile(path: path), rates: rates) }
+
+    /// The same of a file that is open: it may have another name by now.
+    init(_ file: InputFile, rates: ClockRates = ClockRates()) throws {
         let header = try Self.readHeader(file)
         let walk = ChunkWalk(file, isGrowing: header.state == UInt32(TRACE_RECORDING))
         chunksEnd = walk.end
-        self.path = path
+        path = file.path
         self.file = file
         self.header = header
         byteCount = file.byteCount
@@ -72,6 +74,9 @@ package struct TraceFile: Sendable {
         processEnd = ProcessEnd(header, metadata, isRunning: now != nil)
         warnings = Self.warnings(header, walk, metadata, timeScale, byteCount: byteCount)
     }
+
+    /// Keeps what is known of the process, without what memory grows with.
+    mutating func forgetChunks() { chunksOfThread = [] }
 
     static func readHeader(_ file: InputFile) throws -> trace_file_header {
         var buffer = ByteBuffer(capacity: TRACE_HEADER_BYTES_INT)

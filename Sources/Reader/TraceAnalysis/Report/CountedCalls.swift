@@ -23,17 +23,19 @@ struct CountedCalls: BitwiseCopyable {
     }
 
     func time(_ recorded: FunctionSums, _ trace: TraceFile) -> CountedTime {
-        var time = time(recorded, trace.timeScale, CallCost(trace))
+        var time = time(timed: recorded.timed, sum: recorded.sum, trace.timeScale, CallCost(trace))
         time.isExact = trace.window.isWhole
         return time
     }
 
-    /// - Parameter recorded: of calls of the function, whatever they stand for: what is known where there are no samples
-    private func time(_ recorded: FunctionSums, _ scale: TimeScale, _ cost: CallCost) -> CountedTime {
+    /// - Parameters:
+    ///   - timed: recorded calls of the function, whatever they stand for: what is known where there are no samples
+    ///   - sum: their time
+    func time(timed: UInt64, sum recorded: UInt64, _ scale: TimeScale, _ cost: CallCost) -> CountedTime {
         let tick = scale.nanosecondsPerTick, calls = Double(calls)
         func withoutCost(_ mean: Double) -> Double { max(mean * tick - cost.inside, 0) }
         guard samples > 1 else {
-            let mean = withoutCost(recorded.timed > 0 ? Double(recorded.sum) / Double(recorded.timed) : 0)
+            let mean = withoutCost(timed > 0 ? Double(recorded) / Double(timed) : 0)
             return CountedTime(calls: self.calls, nanoseconds: calls * mean, error: calls * max(mean, cost.inside * cost.insideError))
         }
         let count = Double(samples), mean = sum / count

@@ -97,6 +97,37 @@ package struct DurationCounts: ~Copyable {
         other.forEach(row: otherRow) { record($0, row: here, count: $1) }
     }
 
+    /// Forgets all rows.
+    mutating func removeAll() {
+        blocks.removeAll()
+        blocks.append(repeating: 0, count: Self.blockCount)
+        counters.removeAll()
+        counters.append(repeating: 0, count: 1 << Int(Self.blockBits))
+    }
+
+    /// Adds a row of `other`, 0 for none, for as long as anybody likes: where a counter would overflow, all that the row had before counts half.
+    mutating func addForLong(_ other: borrowing DurationCounts, row otherRow: UInt32, to row: UInt32) {
+        guard otherRow != 0 else { return }
+        other.forEach(row: otherRow) { duration, count in
+            if self.count(of: duration, row: row) > UInt32.max - count { halve(row) }
+            record(duration, row: row, count: min(count, UInt32.max / 2))
+        }
+    }
+
+    private func count(of lowest: UInt64, row: UInt32) -> UInt32 {
+        let shift = UInt64(64 &- 8 &- (lowest | 0xff).leadingZeroBitCount), sub = lowest &>> shift
+        let block = blocks[Int(UInt64(row) &+ shift &+ sub &>> Self.blockBits)]
+        return block == 0 ? 0 : counters[Int(UInt64(block) &<< Self.blockBits | sub & 127)]
+    }
+
+    private mutating func halve(_ row: UInt32) {
+        for power in 0..<Self.blockCount {
+            let block = Int(blocks[Int(row) + power])
+            guard block != 0 else { continue }
+            for sub in 0..<128 { counters[block << Int(Self.blockBits) | sub] /= 2 }
+        }
+    }
+
     mutating func merge(_ row: UInt32, into other: UInt32) {
         var copied: [(UInt64, UInt32)] = []
         forEach(row: row) { copied.append(($0, $1)) }

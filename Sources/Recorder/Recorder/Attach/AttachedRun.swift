@@ -26,7 +26,8 @@ package struct AttachedRun {
     private let target: AttachTarget
     private let claim: AttachClaim
     private let settings: [(name: String, value: String)]
-    private let directory: String
+    /// The traces are there while it records.
+    package let directory: String
     private let isNamed: Bool
     private let session: UInt64
     private let template: OutputTemplate
