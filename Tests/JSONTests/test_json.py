@@ -230,6 +230,9 @@ class Outputs(unittest.TestCase):
             stalls, = self.check("stalls", "stalls", "loop.trace", "--json", "--min", "0")
             self.assertEqual((len(stalls["loops"]), len(stalls["stalls"])), (1, stalls["count"]))
             self.check("stalls", "stalls", "loop.trace", "--json", "--from", "20%", "--to", "80%")
+            for by in ("function", "thread", "module"):
+                shown, = self.check("top", "top", trace, "--once", "--json", "--by", by)
+                self.assertTrue(shown["rows"] and shown["is_over"], by)
             files, = self.check("files", "files", "used.trace", "--json")
             self.assertLessEqual({"/etc/passwd", "/etc/group"}, {row["path"] for row in files["files"]})
             for options in (("--from", "20%", "--to", "80%"), ("--thread", "program")):
