@@ -49,7 +49,7 @@ struct NamedSums: ~Copyable {
             }
         }
     }
-    private mutating func addMiddles(_ theirs: CallSums, _ counts: borrowing DurationCounts, _ scale: TimeScale, to number: Int) {
+    private mutating func addMiddles(_ theirs: IntervalSums, _ counts: borrowing DurationCounts, _ scale: TimeScale, to number: Int) {
         counts.forEach(row: theirs.durationRow) { lowest, count in
             // The middle of what the counter stands for.
             let width = UInt64(1) << UInt64(max(56 - lowest.leadingZeroBitCount, 0))

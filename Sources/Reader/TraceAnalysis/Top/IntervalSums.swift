@@ -2,7 +2,7 @@
 import Presentation
 
 /// Ticks, or nanoseconds. Wrapping, so that a damaged file cannot stop the reader.
-struct CallSums: BitwiseCopyable {
+struct IntervalSums: BitwiseCopyable {
     /// Calls that began, and are recorded.
     var calls: UInt64 = 0
     /// Calls whose length is known, the sum of their lengths, the shortest and the longest.
@@ -26,7 +26,7 @@ struct CallSums: BitwiseCopyable {
     }
 
     /// All but the row of the duration counts.
-    mutating func add(_ other: CallSums) {
+    mutating func add(_ other: IntervalSums) {
         calls &+= other.calls
         timed &+= other.timed
         sum &+= other.sum
@@ -38,7 +38,7 @@ struct CallSums: BitwiseCopyable {
     }
 
     /// In nanoseconds, without the row of the duration counts, and without what was only counted, whose time is estimated in ticks.
-    func scaled(_ scale: TimeScale) -> CallSums {
+    func scaled(_ scale: TimeScale) -> IntervalSums {
         var sums = self
         sums.durationRow = 0
         sums.counted = CountedCalls()
@@ -53,14 +53,14 @@ struct CallSums: BitwiseCopyable {
 
 /// Sums by row. Rows that were not used since the table was emptied cost nothing.
 struct SumTable: ~Copyable {
-    private(set) var sums = PlainArray<CallSums>(repeating: CallSums(), count: 256)
+    private(set) var sums = PlainArray<IntervalSums>(repeating: IntervalSums(), count: 256)
     private(set) var durations: DurationCounts
     /// Rows with sums.
     private(set) var used: [UInt32] = []
 
     init(areMiddles: Bool = false) { durations = DurationCounts(areMiddles: areMiddles) }
 
-    @inline(__always) mutating func with(_ row: UInt32, _ body: (inout CallSums) -> Void) {
+    @inline(__always) mutating func with(_ row: UInt32, _ body: (inout IntervalSums) -> Void) {
         if _slowPath(Int(row) >= sums.count || sums[Int(row)].durationRow == 0) { begin(row) }
         body(&sums[Int(row)])
     }
@@ -71,24 +71,24 @@ struct SumTable: ~Copyable {
     }
 
     @inline(never) private mutating func begin(_ row: UInt32) {
-        if Int(row) >= sums.count { sums.append(repeating: CallSums(), count: max(Int(row) + 1 - sums.count, sums.count)) }
+        if Int(row) >= sums.count { sums.append(repeating: IntervalSums(), count: max(Int(row) + 1 - sums.count, sums.count)) }
         sums[Int(row)].durationRow = durations.addRow()
         used.append(row)
     }
 
-    subscript(row: UInt32) -> CallSums { Int(row) < sums.count ? sums[Int(row)] : CallSums() }
+    subscript(row: UInt32) -> IntervalSums { Int(row) < sums.count ? sums[Int(row)] : IntervalSums() }
 
     mutating func add(_ other: borrowing SumTable) {
         for row in other.used { add(other[row], other.durations, to: row) }
     }
 
-    mutating func add(_ theirs: CallSums, _ counts: borrowing DurationCounts, to row: UInt32) {
+    mutating func add(_ theirs: IntervalSums, _ counts: borrowing DurationCounts, to row: UInt32) {
         with(row) { $0.add(theirs) }
         durations.addForLong(counts, row: theirs.durationRow, to: sums[Int(row)].durationRow)
     }
 
     mutating func removeAll() {
-        for row in used { sums[Int(row)] = CallSums() }
+        for row in used { sums[Int(row)] = IntervalSums() }
         used = []
         durations.removeAll()
     }
