@@ -172,6 +172,8 @@ package final class GrowingTrace {
 
     private func read(_ chunks: [Chunk], most: UInt64) {
         let began = LivingProcess.monotonicTime, before = readBytes
+        // A ring's are found again as long as they are there.
+        if isRing { for reading in threads.values { reading.forgetPending() } }
         for chunk in chunks.sorted(by: { $0.sequence < $1.sequence }) {
             if threads[chunk.thread] == nil, forgotten[chunk.thread] == nil {
                 // A new thread's first chunk may not be there yet, while a later one is.
@@ -225,6 +227,9 @@ package final class GrowingTrace {
         losses.dropped &+= counts.dropped
     }
 
+    /// A ring's thread that has filled as many chunks since has the one before them in no place any more.
+    private static let mostInTransit = 4
+
     /// Reads a thread's chunks as far as they go.
     private func advance(_ reading: ThreadReading) {
         stackThread = nil
@@ -232,13 +237,18 @@ package final class GrowingTrace {
         while true {
             if let chunk = reading.pending[reading.sequence] {
                 reading.missed = 0
-                guard read(chunk, reading) else { return reading.remove(chunk) }
+                guard read(chunk, reading) else {
+                    reading.remove(chunk)
+                    if isRing { continue } // it may have been overwritten, and the next ones will be soon
+                    return
+                }
                 if !chunk.isClosed { return }
                 reading.end()
             } else if let next = reading.pending.keys.min() {
                 // A chunk that is being copied is in neither place for a moment.
                 reading.missed += 1
-                if reading.missed < (isFinal ? 2 : 4) { return }
+                let isGone = isRing && reading.pending.count >= Self.mostInTransit
+                if reading.missed < (isFinal ? 2 : 4), !isGone { return }
                 losses.missingChunks &+= next - reading.sequence
                 reading.skip(to: next)
             } else {

@@ -82,6 +82,7 @@ final class ThreadReading {
         }
         pending[chunk.sequence] = chunk
     }
+    func forgetPending() { pending = [:] }
     /// There is another chunk in its place by now.
     func remove(_ chunk: Chunk) { pending[chunk.sequence] = nil }
 
