@@ -124,6 +124,31 @@ def records_a_process_that_computes(test):
         expect(process.poll() is None, harness.describe(process.returncode or 0))
 
 
+def records_a_process_that_waits_for_input_in_stdio(test):
+    """Its only thread holds the lock of stdin while it waits."""
+    source = test.write("lines.c", """
+        #include <stdio.h>
+        #include <stdlib.h>
+        int main(void) {
+            char line[64];
+            setvbuf(stdout, NULL, _IOLBF, 0);
+            while (fgets(line, sizeof line, stdin)) printf("%ld\\n", strtol(line, NULL, 10) + 1);
+            return 0;
+        }""")
+    program = test.compile("lines", "-O1", source)
+    with test.running(program=program) as process:
+        for number in range(3):
+            with test.attached(process.pid):
+                expect(asked(process, str(number)) == [number + 1], "the answer is wrong")
+                expect(asked(process, "41") == [42], "the answer is wrong")
+            trace = tracefile.Trace(test.trace())
+            trace.trees()
+            called = trace.count("strtol") + trace.count("__isoc23_strtol")
+            expect(not trace.anomalies and called == 2, f"{called} calls, {trace.anomalies[:4]}")
+        out, err = process.communicate("1\n", timeout=harness.HANGS)
+        expect((process.returncode, out, err) == (0, "2\n", ""), f"{harness.describe(process.returncode)}: {out!r} {err!r}")
+
+
 def ends_after_the_given_time(test):
     with test.running("busy") as process:
         done = test.tool("attach", str(process.pid), "--for", "200ms", "-o", test.trace())

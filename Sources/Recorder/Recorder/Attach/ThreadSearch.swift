@@ -262,6 +262,21 @@ struct ThreadSearch {
         let isProgram = isLibcs.count > 1 && isLibcs.last == false && isLibcs[isLibcs.count - 2]
         let inner = Array(isLibcs.dropLast(isProgram ? 1 : 0).reversed().drop { $0 }.reversed())
         if !isInCall { return !inner.contains(true) && inner.count > 0 }
-        return recorder_is_libcs_call(number) == 0 || !inner.dropFirst().contains(true) && !inner.isEmpty
+        return recorder_is_libcs_call(number) == 0 || !inner.dropFirst().contains(true) && !inner.isEmpty || readsStream(tid)
+    }
+
+    /// The thread is in a read(2) of a pipe, a socket or a terminal: stdio's, say, with the lock of its FILE alone. What libc reads with a lock that dlopen
+    /// takes are files of /proc and /sys (malloc/arena.c, arena_get2; get_nprocs).
+    private func readsStream(_ tid: pid_t) -> Bool {
+        var info = stat()
+        guard let line = WaitSnapshot.line("/proc/\(target.pid)/task/\(tid)/syscall"), case let call = call(line),
+            call.kind == RECORDER_CALL_BY_DESCRIPTOR, stat("/proc/\(target.pid)/fd/\(call.descriptor)", &info) == 0
+        else { return false }
+        switch info.st_mode & S_IFMT {
+        case S_IFIFO, S_IFSOCK: return true
+        // Documentation/admin-guide/devices.txt of Linux: virtual consoles and serial lines, the current terminal, pseudo-terminals.
+        case S_IFCHR: return [4, 5].contains(info.st_rdev >> 8 & 0xff) || (136...143).contains(info.st_rdev >> 8 & 0xff)
+        default: return false
+        }
     }
 }
