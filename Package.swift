@@ -258,7 +258,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
             sources: [
                 "ELF", "Processor", "Syscalls", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
                 "Functions/CallObjects.swift", "Functions/Executions.swift", "Functions/FunctionHome.swift", "Functions/HookPolicy.swift",
-                "Functions/SpecialFunction.swift", "Functions/UnwinderQuestions.swift",
+                "Functions/SpecialFunction.swift", "Functions/TriggerList.swift", "Functions/UnwinderQuestions.swift",
                 "Guests/SanitizerRuntime.swift",
             ],
             swiftSettings: [.unsafeFlags(["-enable-testing"]), .enableExperimentalFeature("Extern")]))

@@ -150,6 +150,9 @@ private func matchGlobs(_ text: UnsafeRawBufferPointer) {
                 NameFilter.include = list.baseAddress!
                 NameFilter.exclude = nil
                 _ = NameFilter.admits(function: function.baseAddress!, path: path.baseAddress!)
+                TriggerList.text = list.baseAddress!
+                _ = TriggerList.number(function: function.baseAddress!, path: path.baseAddress!)
+                TriggerList.text = nil
                 NameFilter.exclude = list.baseAddress!
                 _ = NameFilter.admits(function: function.baseAddress!, path: path.baseAddress!)
             }

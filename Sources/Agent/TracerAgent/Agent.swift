@@ -112,7 +112,7 @@ extension Agent {
         Limits.maximumDepth = settings.maximumDepth
         Limits.fileBytes = settings.sizeLimit
         Limits.mode = settings.mode
-        Triggers.list = settings.mode == .counts ? nil : settings.triggers
+        TriggerList.text = settings.mode == .counts ? nil : settings.triggers
         TraceName.template = settings.output
         TraceOutput.session = settings.session.number
         if settings.session.namespace != 0 && settings.session.namespace == TraceName.pidNamespace() {
@@ -270,12 +270,12 @@ public func tracer_function_contains(_ function: UInt32, _ address: UInt64) -> B
 
 @c @implementation
 public func tracer_function_trigger(_ function: UInt32) -> UInt8 {
-    Triggers.list == nil ? 0 : FunctionTable.entry(function).trigger
+    TriggerList.text == nil ? 0 : FunctionTable.entry(function).trigger
 }
 
 @c @implementation
 public func tracer_watched_ended(_ frame: UnsafeMutablePointer<frame_record>!, _ thread: UInt32, _ now: UInt64) {
-    if Triggers.list != nil, let frame { Triggers.ended(frame, thread, now) }
+    if TriggerList.text != nil, let frame { Triggers.ended(frame, thread, now) }
 }
 
 @c @implementation

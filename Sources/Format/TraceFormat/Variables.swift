@@ -154,7 +154,10 @@ public enum Variables {
     @inlinable public static var keptSize: UInt64 { 256 << 20 }
     /// Functions whose long calls ask for a snapshot; nil: there are none.
     @inlinable public static var triggers: Variable<Triggers> {
-        Variable("TRACER_TRIGGERS", Triggers.self, nil, form: "FUNCTION>NANOSECONDS or MODULE!FUNCTION>NANOSECONDS, separated by ':'")
+        Variable(
+            "TRACER_TRIGGERS", Triggers.self, nil, form: "FUNCTION>NANOSECONDS or MODULE!FUNCTION>NANOSECONDS, separated by ':'",
+            option: "--when", "condition",
+            help: "With --keep: 'FUNCTION > 50ms' copies what is kept to a file of its own when a call takes longer; repeatable.")
     }
     /// The processes that the program starts are recorded, too.
     @inlinable public static var children: Variable<Switch> {

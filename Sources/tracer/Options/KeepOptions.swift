@@ -3,16 +3,14 @@ import ArgumentParser
 import ELF
 import Glibc
 import Recorder
+import TraceFormat
 
 struct KeepOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Keep the last seconds of every thread, such as 5s, and not more: a ring, of up to --max-size (256M).", valueName: "time"))
     var keep: TimeLength?
-    @Option(
-        help: ArgumentHelp(
-            "With --keep: 'FUNCTION > 50ms' copies what is kept to a file of its own when a call takes longer; repeatable.",
-            valueName: "condition"))
+    @Option(help: .setting(Variables.triggers))
     var when: [String] = []
     @Option(help: ArgumentHelp("With --when: also so long after the call.", valueName: "time"))
     var after: TimeLength?

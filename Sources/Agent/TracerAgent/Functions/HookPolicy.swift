@@ -124,7 +124,7 @@ extension HookPolicy {
         if isIteration && !definer.inBaseNamespace { policy = .entryOnly }
         if caller.hasForeignCalls { return isExecution ? .substitute(policy) : policy.isWatched ? .watch(policy) : .keep }
         let saysReady = NameFilter.saysReady(function: name.text, path: definer.path)
-        let isAsked = saysReady || Triggers.number(function: name.text, path: definer.path) != 0
+        let isAsked = saysReady || TriggerList.number(function: name.text, path: definer.path) != 0
         if !isAsked && (NameFilter.leavesSlots || !NameFilter.admits(function: name.text, path: definer.path)) {
             // Labels are on the stack all the same: main's and those of initializers.
             if policy == .frameLister || isExecution { return .substitute(policy) }

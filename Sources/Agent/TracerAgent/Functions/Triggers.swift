@@ -5,45 +5,15 @@ import CSupport
 import CTraceLayout
 
 enum Triggers {
-    /// Variables.triggers; nil: there are none.
-    nonisolated(unsafe) static var list: CText?
     /// Longer calls ask for a snapshot: ticks, of each trigger.
     nonisolated(unsafe) private static var limits = InlineArray<32, UInt64>(repeating: 0)
 
     /// Once the clock is known.
     static func begin() {
-        _ = forEach { n, _, _, nanoseconds in
+        _ = TriggerList.forEach { n, _, _, nanoseconds in
             limits[n] = max(Clock.ticks(in: nanoseconds), 1)
             return false
         }
-    }
-
-    /// Number of the first trigger that names the function, from 1 on; 0: none does. May be called where no thread is known.
-    @inline(__always) static func number(function: CText, path: CText) -> UInt8 { list == nil ? 0 : find(function, baseName(path)) }
-    @inline(never) private static func find(_ function: CText, _ module: CText) -> UInt8 {
-        var found: UInt8 = 0
-        _ = forEach { n, pattern, count, _ in
-            var bang = 0
-            while bang < count && pattern[bang] != 0x21 { bang &+= 1 }
-            let isOne =
-                bang == count
-                ? NameFilter.matches(pattern, count, function)
-                : NameFilter.matches(pattern, bang, module) && NameFilter.matches(pattern + (bang &+ 1), count &- bang &- 1, function)
-            if isOne { found = UInt8(truncatingIfNeeded: n &+ 1) }
-            return isOne
-        }
-        return found
-    }
-    /// True when `test` is of one: its index, its glob and the bytes of that, its time. As Variables.Triggers has checked them.
-    private static func forEach(_ test: (Int, CText, Int, UInt64) -> Bool) -> Bool {
-        guard var text = list else { return false }
-        for n in 0..<limits.count {
-            guard let (count, nanoseconds, next) = Variables.Triggers.first(text) else { return false }
-            if test(n, text, count, nanoseconds) { return true }
-            if text[next] == 0 { return false }
-            text += next &+ 1
-        }
-        return false
     }
 
     nonisolated(unsafe) private static var watched: UInt64 = 0

@@ -206,7 +206,7 @@ enum PatchedFunctions {
         }
 
         mutating func choose(_ choice: Choice) {
-            if !(choice.isAll && Triggers.list == nil) && !source.readNames() {
+            if !(choice.isAll && TriggerList.text == nil) && !source.readNames() {
                 isDamaged = true
                 return
             }
@@ -266,10 +266,10 @@ enum PatchedFunctions {
         }
         /// Returns the name of a function that has a trigger, and the number of that; nil: it has none.
         @inline(never) func trigger(_ function: UnsafePointer<plan_function>, _ path: CText) -> (name: Name, number: UInt8)? {
-            if Triggers.list == nil { return nil } // otherwise `choose` has read the names
+            if TriggerList.text == nil { return nil } // otherwise `choose` has read the names
             var found: (Name, UInt8)?
             _ = plan.someName(of: function) { text in
-                let number = Triggers.number(function: text, path: path)
+                let number = TriggerList.number(function: text, path: path)
                 if number != 0 { found = (Name(text), number) }
                 return number != 0
             }
