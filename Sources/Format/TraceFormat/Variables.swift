@@ -149,7 +149,7 @@ public enum Variables {
     @inlinable public static var keep: Variable<Milliseconds> {
         Variable(
             "TRACER_KEEP", Milliseconds.self, 0, form: "milliseconds, such as 5000",
-            option: "--keep", "time", help: "Keep the last 5s, 500ms … of every thread (ring mode).")
+            option: "--keep", "time", help: "Keep the last seconds of every thread, such as 5s: a ring of up to --max-size (256M).")
     }
     @inlinable public static var keptSize: UInt64 { 256 << 20 }
     /// Functions whose long calls ask for a snapshot; nil: there are none.

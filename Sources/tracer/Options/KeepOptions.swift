@@ -6,9 +6,7 @@ import Recorder
 import TraceFormat
 
 struct KeepOptions: ParsableArguments {
-    @Option(
-        help: ArgumentHelp(
-            "Keep the last seconds of every thread, such as 5s, and not more: a ring, of up to --max-size (256M).", valueName: "time"))
+    @Option(help: .setting(Variables.keep))
     var keep: TimeLength?
     @Option(help: .setting(Variables.triggers))
     var when: [String] = []
