@@ -101,6 +101,16 @@ def the_agent_alone_is_controlled_too(test):
     expect(recorded(trace) == 100, f"{recorded(trace)} of 100 calls")
 
 
+def the_trace_may_have_any_name(test):
+    with test.running("TRACER_START=off", "TRACER_OUT=" + test.trace("calls.out"), agent=True) as process:
+        asked(process)
+        test.control("start")
+        asked(process)
+    trace = tracefile.Trace(test.trace("calls.out"))
+    trace.trees()
+    expect(not trace.anomalies and recorded(trace) == 100, f"{recorded(trace)} of 100 calls, {trace.anomalies[:4]}")
+
+
 def children_begin_as_their_parent_is_now(test):
     with test.running("--start", "off") as process:
         asked(process, "f")

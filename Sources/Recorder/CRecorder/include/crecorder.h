@@ -51,6 +51,22 @@ int recorder_exchange(const char *one, const char *other);
 /// group, what is not was meant for us alone. It ends with the tool. -1 when it could not be started.
 pid_t recorder_start_witness(void);
 
+/// The CPU's counter, in which agents count time, and its number in a trace.
+#if defined(__x86_64__)
+#define RECORDER_CYCLE_CLOCK 1 /* TRACE_CLOCK_TSC */
+#else
+#define RECORDER_CYCLE_CLOCK 2 /* TRACE_CLOCK_CNTVCT */
+#endif
+static inline uint64_t recorder_cycles(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#endif
+}
+
 /// A word of a mapped file, whole, where somebody may cut the file meanwhile: 0, or EFAULT when that has happened. Adding and storing
 /// release, loading acquires, changing does both. Takes SIGBUS; one that is not of these comes to who had it before.
 int recorder_load(const uint64_t *word, uint64_t *value);

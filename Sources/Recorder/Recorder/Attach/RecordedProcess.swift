@@ -2,7 +2,6 @@
 import CTraceLayout
 import ELF
 import Glibc
-import Unwinding
 
 package struct RecordedProcess {
     package enum Wish: Sendable {
@@ -15,39 +14,25 @@ package struct RecordedProcess {
     package let pid: pid_t
     package let header: TraceHeader
 
-    /// Throws a `Refusal` where no trace of this process can be written to.
-    package init(pid: pid_t) throws(Refusal) {
-        guard ProcessStatus.isAlive(pid) else { throw .usage("there is no process \(pid)") }
-        let maps = ProcessMaps(pid: pid)
-        guard maps.contains(where: { _ in true }) else { throw .cannotRun("process \(pid) may not be looked at: it is another user's") }
-        // The agent keeps the first page of its file mapped.
-        for map in maps where map.offset == 0 && map.path.hasPrefix("/") && map.path.contains(".trace") {
-            var info = stat()
-            guard lstat(map.path, &info) == 0, UInt64(info.st_ino) == map.inode, let header = TraceHeader(path: map.path) else { continue }
-            let state = header.current
-            guard ProcessNumbers.number(of: state.pid, in: state.pid_namespace) == pid else { continue }
-            self.pid = pid
-            self.header = header
-            return
+    /// Throws a `Refusal` where the trace that the process is writing cannot be written to.
+    package init(pid: pid_t, trace path: String) throws(Refusal) {
+        guard let header = TraceHeader(path: path) else {
+            throw .cannotRun("the trace of process \(pid), \(path), cannot be written to: is it another user's, or in a container?")
         }
-        throw .cannotRun(
-            ProcessModules.agent(of: pid) == nil
-                ? "process \(pid) does not run under the agent: start it with tracer record, or use tracer attach \(pid)"
-                : "process \(pid) is not being recorded, or its trace cannot be written to")
+        self.pid = pid
+        self.header = header
     }
 
-    /// The processes of its run that are alive, and record, itself first.
-    package var run: [RecordedProcess] {
+    /// The other processes that its run has had. Some may have ended.
+    package var others: [pid_t] {
         let session = header.current.session,
             directory = String(header.path.prefix(upTo: header.path.lastIndex(of: "/") ?? header.path.startIndex))
-        guard session != 0, let names = RunDirectory.names(in: directory) else { return [self] }
-        let others = names.sorted().compactMap { name -> RecordedProcess? in
-            guard let other = TraceHeader(path: directory + "/" + name), other.current.session == session, other.path != header.path,
-                let number = ProcessNumbers.number(of: other.current.pid, in: other.current.pid_namespace), number != pid
-            else { return nil }
-            return try? RecordedProcess(pid: number)
+        guard session != 0, let names = RunDirectory.names(in: directory) else { return [] }
+        let found = names.compactMap { name -> pid_t? in
+            guard let other = TraceHeader(path: directory + "/" + name)?.current, other.session == session else { return nil }
+            return ProcessNumbers.number(of: other.pid, in: other.pid_namespace)
         }
-        return [self] + others
+        return Set(found).subtracting([pid]).sorted()
     }
 
     /// What the process is called.

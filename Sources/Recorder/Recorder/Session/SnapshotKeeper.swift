@@ -1,5 +1,6 @@
 // Takes the snapshots that the processes of a run ask for, in the first page of their files (trace_request), and keeps those of the longest
 // calls. It looks there at every turn of the recorder's loop.
+import CRecorder
 import CTraceLayout
 import Glibc
 
@@ -150,16 +151,20 @@ struct SnapshotKeeper {
     }
 }
 
-/// What ticks of a trace are in time, as far as its header says.
+/// What ticks of a trace are in time, of a process of this machine that runs, or has just ended.
 struct Scale {
     private let first: trace_clock_sample
     private let perTick: Double
 
+    /// The header's two samples may be of one moment yet, so the clocks of now are read where they are the same ones: not under an emulator.
     init(_ header: trace_file_header) {
         first = header.first
-        let ticks = header.last.ticks &- header.first.ticks, time = header.last.monotonic_ns &- header.first.monotonic_ns
-        let isFar = header.last.ticks > header.first.ticks && header.last.monotonic_ns > header.first.monotonic_ns + 1_000_000
-        perTick = isFar ? Double(time) / Double(ticks) : header.ticks_per_second == 0 ? 1 : 1e9 / Double(header.ticks_per_second)
+        var last = header.last
+        if header.clock == UInt32(RECORDER_CYCLE_CLOCK) {
+            last = trace_clock_sample(ticks: recorder_cycles(), monotonic_ns: clockTime())
+        }
+        let isLater = last.ticks > first.ticks && last.monotonic_ns > first.monotonic_ns
+        perTick = isLater ? Double(last.monotonic_ns - first.monotonic_ns) / Double(last.ticks - first.ticks) : 1
     }
     func nanoseconds(_ ticks: UInt64) -> UInt64 { UInt64(Double(ticks) * perTick) }
     func ticks(_ nanoseconds: UInt64) -> UInt64 { UInt64(Double(nanoseconds) / perTick) }

@@ -3,6 +3,7 @@ import CTraceLayout
 import Glibc
 import Presentation
 import Recorder
+import TraceAnalysis
 
 struct Control: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -47,8 +48,9 @@ struct Control: ParsableCommand {
             throw CommandFailure("\(option) is for \(needed.rawValue)", status: 2)
         }
         if all, output != nil { throw CommandFailure("--output names one file: remove --all", status: 2) }
-        let first = try orFail { try RecordedProcess(pid: pid) }
-        for process in all ? first.run : [first] {
+        let first = try Self.process(pid)
+        let others = all ? first.others.compactMap { try? Self.process($0) } : []
+        for process in [first] + others {
             switch action {
             case .status: try describe(process)
             case .start: try ask(process, .start, "recording")
@@ -58,6 +60,18 @@ struct Control: ParsableCommand {
                 try ask(process, .minimum(time), time == 0 ? "keeps all calls" : "keeps calls of \(readable(Nanoseconds(time))) or longer")
             case .snapshot: try copy(process)
             }
+        }
+    }
+
+    private static func process(_ pid: pid_t) throws -> RecordedProcess {
+        switch TracedProcess.trace(of: pid) {
+        case .trace(let path): return try orFail { try RecordedProcess(pid: pid, trace: path) }
+        case .absent: throw CommandFailure("there is no process \(pid)", status: 2)
+        case .forbidden:
+            throw CommandFailure("process \(pid) belongs to another user: run tracer control as that user, or as root", status: 126)
+        case .notRecorded:
+            throw CommandFailure(
+                "process \(pid) is not being recorded: start it with tracer record, or use tracer attach \(pid)", status: 126)
         }
     }
 
