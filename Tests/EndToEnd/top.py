@@ -374,6 +374,12 @@ class Terminal:
                 return lines
             expect(time.monotonic() < end, f"never shown: {texts} without {without}:\n{whole}")
 
+    def prompts(self):
+        """Waits until the shell waits for a command: what is typed before belongs to the tool, or is thrown away with its terminal modes."""
+        end = time.monotonic() + harness.HANGS
+        while not [line.rstrip() for line in self.screen() if line.strip()][-1:] == ["ready$"]:
+            expect(time.monotonic() < end, "no prompt:\n" + "\n".join(self.screen()))
+
     def end(self):
         subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True)
 
@@ -451,6 +457,7 @@ def leaves_the_terminal_as_it_was(test):
         command = f"$TOP top {pid_of(process)} --interval 200ms"
         shell.type("stty -g > before", "Enter")
         def is_as_before(said=""):
+            shell.prompts()
             shell.type("clear; stty -g | cmp - before && echo sa''me", "Enter")
             shell.shows("same", said)
         shell.type(command, "Enter")
