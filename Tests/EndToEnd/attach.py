@@ -191,9 +191,7 @@ def records_every_call_of_each_of_many_attaches(test):
         expect(len(traces) == times, sorted(traces))
         for name, trace in traces.items():
             found = late.counts(trace)
-            # Under the emulator calls of a thread are often missing in the first (docs/internals/process.md, "Not explained").
-            isKnown = bool(harness.EMULATOR) and name == "t0" and found["after"] <= 3 * 400 and found["deep"] <= 3 * 11
-            expect(isKnown or found["after"] == 3 * 400 and found["deep"] == 3 * 11, f"{how} {name}: {found}")
+            expect(found["after"] == 3 * 400 and found["deep"] == 3 * 11, f"{how} {name}: {found}")
             late.has_no_start(test, trace)
 
 

@@ -91,7 +91,28 @@ enum LazySlots {
             }
             if let found = map(imageEnd &+ (Architecture.fixupUnit &<< 32) / 4 &* 3) { return found }
         }
+        // Where the kernel maps from below (personality(2), ADDR_COMPAT_LAYOUT; emulators), stacks and heaps of threads lie above the loader.
+        address = (max(loaderEnd, low &+ 1) &+ 65535) & ~65535
+        for _ in 0..<mostMappings where isRight(address) {
+            if let end = growing(around: address) ?? ProcessMaps.mapping(around: address)?.upperBound {
+                address = (end &+ 65535) & ~65535
+            } else if let found = map(address) {
+                nextPages = found &+ UInt64(bytes)
+                return found
+            } else {
+                address = address &+ 65536
+            }
+        }
         return map(0)
+    }
+
+    private static let mostMappings = 128
+    /// Returns the end of what the address is in: the space below the first thread's stack, on which its arguments are, or above the heap of
+    /// brk(2). nil: it is in neither.
+    private static func growing(around address: UInt64) -> UInt64? {
+        let stack = Process.mainStackHigh, heap = UInt64(SystemCall.call(SystemCall.brk, 0)), reach: UInt64 = 1 &<< 30
+        if stack &- address < reach { return stack }
+        return address &- heap < reach ? heap &+ reach : nil
     }
 
     // MARK: - The first call
