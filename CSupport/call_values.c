@@ -160,10 +160,24 @@ SCALAR __attribute__((noinline)) static uint64_t *write_strings(struct frame_rec
     return finish(&writer, frame->function->counter, words, 0);
 }
 
+/// True if the arguments fulfil all tests of them.
+SCALAR static inline int fulfil(const struct frame_record *frame, const struct value_program *program) {
+    for (unsigned n = 0; n < program->test_count; n++) {
+        const struct arguments_test *test = &program->tests[n];
+        if (!tracer_number_fulfils(test, argument(frame, program->operations[test->operation].source))) return 0;
+    }
+    return 1;
+}
+
 SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
     struct write_position *position = tracer_thread.position;
     const struct function_hook *function = frame->function;
     const struct value_program *program = &tracer_value_programs[function->counter - 1];
+    if (program->test_count && !fulfil(frame, program)) {
+        if (frame != tracer_thread.top || !position->chunk) return 0;
+        position->chunk->filtered_by_condition++;
+        return -1;
+    }
     uint64_t object = function->argument & ~FUNCTION_HAS_VALUES, more = 2ull + (object != 0);
     uint64_t *word, after;
     if (program->text_count) {

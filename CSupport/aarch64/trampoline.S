@@ -822,6 +822,7 @@ tracer_returned\variant:
     stp x11, x17, [x9, #FRAME_ENTER]
     bl values_enter
     cbz w11, .Lunwritten\variant
+    tbnz w11, #31, .Lunwanted\variant
     b .Lpass\variant
     .endif
 
@@ -992,7 +993,13 @@ tracer_special\variant:
     stp x11, x17, [x9, #FRAME_ENTER]
     bl values_enter
     cbz w11, .Lunwritten\variant
-    b .Lcall\variant
+    tbz w11, #31, .Lcall\variant
+.Lunwanted\variant:
+    // Not one of the calls that are wanted: the record, which is the top, is free again.
+    ldr x11, [x9, #FRAME_BELOW]
+    THREAD x16, \far
+    TLS str x11, [x16, #THREAD_TOP]
+    b .Lpass\variant
     .endif
 .Lspecial_kind\variant:
     cmp w9, #KIND_ENTRY_ONLY
@@ -1466,7 +1473,7 @@ slow_call:
     .size slow_call, . - slow_call
 
 // The record in x9, at the time in x11: its enter, or its exit, with the values of its arguments or its result (call_values.c). The caller's
-// registers are where slow_call has them, and all but x11, x16 and x30 are as they were. w11 = 0: it could not be done.
+// registers are where slow_call has them, and all but x11, x16 and x30 are as they were. w11 = 0: it could not be done; below: see tracer_write_arguments.
 .macro VALUES name, function
     .type \name, %function
 \name:

@@ -947,7 +947,16 @@ tracer_special\variant:
     movq %rax, FRAME_ENTER(%rcx)
     VALUES_CALL values_enter, \patched
     jz .Lunwritten\variant
-    jmp .Lcall\variant
+    jns .Lcall\variant
+    // Not one of the calls that are wanted: the record, which is the top, is free again.
+    movq FRAME_LABEL(%rcx), %rax
+    movq LABEL_RETURN(%rax), %rax
+    movq %rax, SLOT(\patched)
+    CFI_RETURN_ON_STACK
+.Lunwanted\variant:
+    movq FRAME_BELOW(%rcx), %rax
+    TLS movq %rax, IN_TLS(THREAD_TOP)
+    jmp .Lpass\variant
     CFI_SPILLED \patched
     CFI_RETURN_ON_STACK
 .Lvalues_tail\variant:
@@ -955,6 +964,7 @@ tracer_special\variant:
     movq %rax, FRAME_ENTER(%rcx)
     VALUES_CALL values_enter, \patched
     jz .Lunwritten_tail\variant
+    js .Lunwanted\variant
     jmp .Lpass\variant
     .endif
     CFI_SPILLED \patched
@@ -1356,7 +1366,7 @@ slow_call:
     .size slow_call, . - slow_call
 
 // The record in rcx, at the time in rax: its enter, or its exit, with the values of its arguments or its result (call_values.c). The caller's
-// registers are where slow_call has them, and all but rax are as they were. ZF is set if it could not be done.
+// registers are where slow_call has them, and all but rax are as they were. ZF: it could not be done. SF: see tracer_write_arguments.
 .macro VALUES name, function
     .type \name, @function
 \name:

@@ -233,7 +233,7 @@ def one_that_is_asked_for_from_outside_is_of_one_moment(test):
 
 def options_that_make_no_sense_are_refused(test):
     for options, said in [
-        (("--when", "f > 5ms"), "--when needs --keep"), (("--snapshots", "3"), "--snapshots needs --keep"), (("--after", "1s"), "--after needs --keep"),
+        (("--when", "f > 5ms"), "--when with a time needs --keep"), (("--snapshots", "3"), "--snapshots needs --keep"), (("--after", "1s"), "--after needs --keep"),
         (("--keep", "5s", "--mode", "full"), "remove --mode full"), (("--keep", "0"), "--keep takes a time"), (("--keep", "x"), "keep"),
         (("--keep", "5s", "--when", "f"), "give a function and how long"), (("--keep", "5s", "--when", "f > 5"), "give a function and how long"),
         (("--keep", "5s", "--when", "> 5ms"), "give a function and how long"), (("--keep", "5s", "--snapshots", "0"), "1 to 1000"),

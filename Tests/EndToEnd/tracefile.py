@@ -44,7 +44,7 @@ assert HEADER.size == 352 and len(HEADER_FIELDS) == 56, (HEADER.size, len(HEADER
 OPEN_FRAME = struct.Struct("<Q2I")
 CHUNK = struct.Struct("<I2H4I Q 2Q 4Q 2I 16s Q 2Q")
 CHUNK_FIELDS = """magic kind flags byte_count body_offset thread tid sequence opened_ticks opened_ns used_bytes
-    filtered_by_time filtered_by_depth dropped open_frames stored_frames thread_name unused r0 r1""".split()
+    filtered_by_time filtered_by_depth dropped open_frames stored_frames thread_name unused filtered_by_condition r1""".split()
 assert CHUNK.size == 128
 
 
@@ -228,7 +228,7 @@ class Trace:
         self.recorded = collections.Counter()  # function index → calls that are in the events: the others are counted alone
         self.counters, self.counts = {}, {}  # number → function index; thread → its counters, from number 1 on
         self.stood_for = collections.Counter()  # (thread, function index) → calls that are counted alone and for which a recorded one stands
-        self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
+        self.filtered_by_time = self.filtered_by_depth = self.filtered_by_condition = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
         self.samples, self.wait_stacks, self.kernel_names = [], [], {}  # [Sample], [Sample], address of a function of the kernel → (bytes, name)
@@ -363,6 +363,7 @@ class Trace:
                 if chunk["kind"] == 1:
                     self.filtered_by_time += chunk["filtered_by_time"]
                     self.filtered_by_depth += chunk["filtered_by_depth"]
+                    self.filtered_by_condition += chunk["filtered_by_condition"]
                     self.dropped += chunk["dropped"]
                 yield offset, chunk
             offset += size

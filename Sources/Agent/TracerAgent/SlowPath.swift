@@ -57,7 +57,14 @@ public func tracer_slow_enter(
     if let unwritten {
         unwritten.pointee.argument = spills.object(hook)
         unwritten.setUnwritten() // not by an interrupted trampoline: it is filled here
-        recorder.begin(unwritten, ArgumentPlan.program(of: hook), spills)
+        let program = ArgumentPlan.program(of: hook)
+        if CallConditions.keep(program, spills) {
+            recorder.begin(unwritten, program, spills)
+        } else {
+            recorder.countUnwanted()
+            unwritten.pointee.enter_ticks = Clock.ticks()
+            unwritten.setLost()
+        }
         return unwritten
     }
     let changesAction = Inspection.changesAction(hook, spills)

@@ -157,7 +157,9 @@ public enum Variables {
         Variable(
             "TRACER_TRIGGERS", Triggers.self, nil, form: "FUNCTION>NANOSECONDS or MODULE!FUNCTION>NANOSECONDS, separated by ':'",
             option: "--when", "condition",
-            help: "With --keep: 'FUNCTION > 50ms' copies what is kept to a file of its own when a call takes longer; repeatable.")
+            help:
+                "Record only calls with such values: 'malloc(size >= 1M)'. With --keep, also 'FUNCTION > 50ms': copy what is kept to a file of its own then; repeatable."
+        )
     }
     /// The processes that the program starts are recorded, too.
     @inlinable public static var children: Variable<Switch> {

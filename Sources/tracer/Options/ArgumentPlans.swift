@@ -2,12 +2,16 @@
 import CTraceLayout
 import Glibc
 import Presentation
+import Recorder
 import TraceAnalysis
 import TraceFormat
 
 struct ArgumentPlans {
     /// Values of --arguments, --prototypes, and --hide.
     let lists: [String], prototypes: [String], hidden: [String]
+    /// What calls of certain functions must be: to be recorded, or to ask for a snapshot.
+    var conditions: [CallCondition] = []
+    var purpose = ArgumentChoice.Purpose.keep
     /// Functions that `tracer files` needs.
     let files: Files
     enum Files { case none, cheap, all }
@@ -28,29 +32,36 @@ struct ArgumentPlans {
     /// There is somewhere to put the plan.
     var hasFolder: Bool { Self.folder(mayKeep) != nil }
 
-    /// Makes the plan, or finds the same one, and returns its absolute path.
-    func path() throws -> String {
+    /// Makes the plan, or finds the same one, and returns its absolute path, and the functions with conditions that are not the C library's.
+    func make() throws -> (path: String, functions: [String]) {
         if !lists.isEmpty && lists.allSatisfy({ ArgumentChoice.items($0).isEmpty }) {
             throw CommandFailure("--arguments: name at least one function", status: 2)
         }
         guard let folder = Self.folder(mayKeep) else {
             throw CommandFailure(
-                "--\(lists.isEmpty ? "files" : "arguments") needs the cache, where the agent reads what to record: set HOME, and leave out --no-cache",
+                "--\(!conditions.isEmpty ? "when" : lists.isEmpty ? "files" : "arguments") needs the cache, where the agent reads what to record: set HOME, and leave out --no-cache",
                 status: 2)
         }
         // The tool's own prototypes take milliseconds to read: a plan that nothing else goes into has a name of its own.
         let usual = isUsual ? "\(folder)/\(prefix)\(ArgumentChoice.version)" : nil
-        if let usual, Self.isWhole(usual) { return usual }
-        let choice: ArgumentChoice
+        if let usual, Self.isWhole(usual) { return (usual, []) }
+        var choice: ArgumentChoice
         let globs = hidden.flatMap { $0.split(separator: ",").map(String.init) }
         do throws(ArgumentChoice.Problem) {
             // What the user says of a function goes first.
-            choice = try ArgumentChoice(lists: lists + added, files: try texts(), hidden: globs)
+            choice = try ArgumentChoice(lists: lists + conditions.compactMap(\.function) + added, files: try texts(), hidden: globs)
+            try choice.set(conditions, for: purpose, machine: UInt32(ExecTarget.ownArchitecture))
         } catch {
             switch error {
             case .malformed(let text): throw CommandFailure(text, status: 2)
             case .prototype(let text): throw CommandFailure("--arguments \(text)", status: 2)
+            case .condition(let text): throw CommandFailure("--when \(text)", status: 2)
             case .unknown(let item):
+                if let condition = conditions.first(where: { $0.function == item }) {
+                    throw CommandFailure(
+                        "--when '\(condition.text)': no prototype of \(item) is known: give one, such as --arguments '\(item)(\(condition.subject.example)'",
+                        status: 2)
+                }
                 let example = item.contains("*") ? "f" : item
                 throw CommandFailure(
                     "--arguments '\(item)': no prototype is known by this name: give one, such as '\(example)(path: string, count: int) -> int'",
@@ -65,13 +76,16 @@ struct ArgumentPlans {
             throw CommandFailure("--arguments: \(path) cannot be written: \(String(cString: strerror(errno)))", status: 126)
         }
         Self.removeOldest(folder, besides: path)
-        return path
+        return (path, choice.namesWithConditions)
     }
-
     /// The agent says nothing of what it cannot record of a plan that nobody has asked for.
-    private var prefix: String { lists.isEmpty && files == .cheap ? "\(ArgumentPlanName.byDefault)" : lists.isEmpty ? "files-" : "" }
+    private var prefix: String {
+        let isAsked = !lists.isEmpty || !conditions.isEmpty
+        return isAsked ? "" : files == .cheap ? "\(ArgumentPlanName.byDefault)" : "files-"
+    }
     private var isUsual: Bool {
-        lists.isEmpty && prototypes.isEmpty && hidden.isEmpty && Self.ownPrototypes.map { access($0, F_OK) != 0 } ?? true
+        lists.isEmpty && conditions.isEmpty && prototypes.isEmpty && hidden.isEmpty
+            && Self.ownPrototypes.map { access($0, F_OK) != 0 } ?? true
     }
     /// Returns true if the file is the user's own and as long as it says.
     private static func isWhole(_ path: String) -> Bool {
@@ -160,5 +174,16 @@ struct ArgumentPlans {
             plans.append((path, status.st_mtim.tv_sec))
         }
         for plan in plans.sorted(by: { $0.seconds > $1.seconds }).dropFirst(most - 1) { unlink(plan.path) }
+    }
+}
+
+extension CallSubject {
+    /// How it is written in a prototype.
+    fileprivate var example: String {
+        switch self {
+        case .argument(let name): "\(name): int)"
+        case .result: ") -> int"
+        case .errno: ") -> int errno"
+        }
     }
 }

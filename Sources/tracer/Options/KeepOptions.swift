@@ -3,6 +3,7 @@ import ArgumentParser
 import ELF
 import Glibc
 import Recorder
+import TraceAnalysis
 import TraceFormat
 
 struct KeepOptions: ParsableArguments {
@@ -18,7 +19,9 @@ struct KeepOptions: ParsableArguments {
     /// nil: none of the options was given.
     func plan(mode: String?) throws -> SnapshotPlan? {
         guard let keep else {
-            let given = [when.isEmpty ? nil : "--when", after.map { _ in "--after" }, snapshots.map { _ in "--snapshots" }].compactMap {
+            let given = [
+                try !all().times.isEmpty ? "--when with a time" : nil, after.map { _ in "--after" }, snapshots.map { _ in "--snapshots" },
+            ].compactMap {
                 $0
             }
             if let option = given.first { throw CommandFailure("\(option) needs --keep: --keep 5s keeps the last five seconds", status: 2) }
@@ -32,35 +35,75 @@ struct KeepOptions: ParsableArguments {
         if let after, after.nanoseconds.count > most { throw CommandFailure("--after takes a time up to 86400s, such as 200ms", status: 2) }
         if let snapshots, snapshots < 1 || snapshots > 1000 { throw CommandFailure("--snapshots takes a number from 1 to 1000", status: 2) }
         guard when.count <= 32 else { throw CommandFailure("--when: give at most 32", status: 2) }
+        let all = try all()
+        // All that is said of a function must hold.
+        var triggers: [SnapshotPlan.Trigger] = []
+        for trigger in all.times + all.conditions.compactMap({ $0.function.map { .init(pattern: $0, nanoseconds: 0) } }) {
+            if let n = triggers.firstIndex(where: { $0.pattern == trigger.pattern }) {
+                triggers[n].nanoseconds = max(triggers[n].nanoseconds, trigger.nanoseconds)
+            } else {
+                triggers.append(trigger)
+            }
+        }
         return SnapshotPlan(
             before: keep.nanoseconds.count, after: after?.nanoseconds.count ?? 0, most: snapshots ?? SnapshotPlan.usualMost,
-            triggers: try when.map { try Self.trigger($0) })
+            triggers: triggers)
+    }
+    /// Conditions on arguments and results.
+    func conditions() throws -> [CallCondition] { try all().conditions }
+
+    /// The values of --when.
+    private func all() throws -> (times: [SnapshotPlan.Trigger], conditions: [CallCondition]) {
+        var times: [SnapshotPlan.Trigger] = [], conditions: [CallCondition] = []
+        for text in when {
+            if let trigger = Self.trigger(text) {
+                times.append(trigger)
+            } else if text.contains(where: { "(\"=~<".contains($0) }) || (try? CallCondition(text)) != nil {
+                conditions.append(try Self.condition(text))
+            } else {
+                throw CommandFailure(
+                    "--when '\(text)': give a function and how long its calls may take, such as 'handle_request > 50ms', or a condition such as 'malloc(size >= 1M)'",
+                    status: 2)
+            }
+        }
+        return (times, conditions)
+    }
+    private static func condition(_ text: String) throws -> CallCondition {
+        let condition: CallCondition
+        do throws(CallCondition.Problem) {
+            condition = try CallCondition(text)
+        } catch {
+            throw CommandFailure("--when '\(text)': \(error.message)", status: 2)
+        }
+        if let function = condition.function, function.contains(where: { "!:>".contains($0) }) {
+            throw CommandFailure("--when '\(text)': the function's name alone, without a module", status: 2)
+        }
+        return condition
     }
 
-    /// "FUNCTION > TIME"
-    private static func trigger(_ text: String) throws -> SnapshotPlan.Trigger {
+    /// "FUNCTION > TIME"; nil: it is none.
+    private static func trigger(_ text: String) -> SnapshotPlan.Trigger? {
         let parts = text.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false).map { $0.filter { $0 != " " } }
-        guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(":"), !parts[0].contains("("),
-            let time = TimeLength(argument: parts[1]),
-            parts[1].last?.isLetter == true
-        else {
-            throw CommandFailure(
-                "--when '\(text)': give a function and how long its calls may take, such as 'handle_request > 50ms'", status: 2)
-        }
+        guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(where: { ":(".contains($0) }), parts[1].last?.isLetter == true,
+            let time = TimeLength(argument: parts[1])
+        else { return nil }
         return .init(pattern: parts[0], nanoseconds: time.nanoseconds.count)
     }
 
-    /// The functions among those of `plan` that the program itself defines: they are recorded by their own first bytes (`--functions`).
-    static func functions(_ plan: SnapshotPlan?, of program: String, arguments: [String]) -> [String] {
-        guard let plan, !plan.triggers.isEmpty else { return [] }
-        let inModules = plan.triggers.map(\.pattern).filter { $0.contains("!") }
+    /// Patterns of functions whose calls within their modules are wanted, too: those of times, and `named`, which have conditions.
+    func patterns(and named: [String]) throws -> [String] { try all().times.map(\.pattern) + named }
+
+    /// Chooses the patterns that name functions of the program itself: these are recorded by their own first bytes (`--functions`).
+    static func functions(_ patterns: [String], of program: String, arguments: [String]) -> [String] {
+        guard !patterns.isEmpty else { return [] }
+        let inModules = patterns.filter { $0.contains("!") }
         guard let target = try? ExecTarget(program: program, searchPath: getenv("PATH").map { String(cString: $0) }, identity: .current),
             let path = FunctionPlans.executable(ExecTarget.programOfLoader(target.path, arguments) ?? target.path),
             let file = ObjectFile(path: path)
         else { return inModules }
         let symbols = SymbolTable(file)
         return inModules
-            + plan.triggers.map(\.pattern).filter { pattern in
+            + patterns.filter { pattern in
                 !pattern.contains("!") && !symbols.functions(in: 0..<UInt64.max) { fnmatch(pattern, $0, 0) == 0 }.isEmpty
             }
     }

@@ -40,11 +40,11 @@ enum NameFilter {
     @inline(never) private static func anyMatches(_ list: CText, _ function: CText, _ module: CText, at address: UInt64) -> Bool {
         forEachPattern(list) { start, bang, end in
             names(start + (bang &+ 1), end &- bang &- 1, function, at: address)
-                ? bang < 0 || matches(start, bang, module) : bang < 0 && matches(start, end, module)
+                ? bang < 0 || Glob.matches(start, bang, module) : bang < 0 && Glob.matches(start, end, module)
         }
     }
     @inline(never) static func names(_ pattern: CText, _ count: Int, _ function: CText, at address: UInt64) -> Bool {
-        matches(pattern, count, function) || isAddress(pattern, count, address)
+        Glob.matches(pattern, count, function) || isAddress(pattern, count, address)
     }
     /// The text is 0x and this address, whatever zeros it begins with and however its digits are written.
     @inline(never) static func isAddress(_ text: CText, _ count: Int, _ address: UInt64) -> Bool {
@@ -64,8 +64,8 @@ enum NameFilter {
     static func anyMatches(_ list: CText, _ function: CText, _ module: CText) -> Bool {
         forEachPattern(list) { start, bang, end in
             bang < 0
-                ? matches(start, end, function) || matches(start, end, module)
-                : matches(start, bang, module) && matches(start + (bang &+ 1), end &- bang &- 1, function)
+                ? Glob.matches(start, end, function) || Glob.matches(start, end, module)
+                : Glob.matches(start, bang, module) && Glob.matches(start + (bang &+ 1), end &- bang &- 1, function)
         }
     }
 
@@ -82,29 +82,5 @@ enum NameFilter {
             if start[end] == 0 { return false }
             start += end &+ 1
         }
-    }
-
-    /// Iterative glob: on a mismatch the last '*' takes one more character.
-    @inline(never) static func matches(_ pattern: CText, _ count: Int, _ text: CText) -> Bool {
-        if count == 1 && pattern[0] == 0x2a { return true } // the text may be where nobody has read yet
-        var p = 0, t = 0, star = -1, resume = 0
-        while text[t] != 0 {
-            if p < count && pattern[p] == 0x2a {
-                star = p
-                resume = t
-                p &+= 1
-            } else if p < count && (pattern[p] == 0x3f || pattern[p] == text[t]) {
-                p &+= 1
-                t &+= 1
-            } else if star >= 0 {
-                p = star &+ 1
-                resume &+= 1
-                t = resume
-            } else {
-                return false
-            }
-        }
-        while p < count && pattern[p] == 0x2a { p &+= 1 }
-        return p == count
     }
 }

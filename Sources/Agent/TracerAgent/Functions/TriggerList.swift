@@ -14,8 +14,8 @@ enum TriggerList {
             while bang < count && pattern[bang] != 0x21 { bang &+= 1 }
             let isOne =
                 bang == count
-                ? NameFilter.matches(pattern, count, function)
-                : NameFilter.matches(pattern, bang, module) && NameFilter.matches(pattern + (bang &+ 1), count &- bang &- 1, function)
+                ? Glob.matches(pattern, count, function)
+                : Glob.matches(pattern, bang, module) && Glob.matches(pattern + (bang &+ 1), count &- bang &- 1, function)
             if isOne { found = UInt8(truncatingIfNeeded: n &+ 1) }
             return isOne
         }

@@ -1,17 +1,17 @@
-// Functions whose long calls ask for a snapshot (Variables.triggers). Such a function is recorded by Swift at each call, and its return is for
-// Swift, too, so that no other function pays for it. A call that took longer than its trigger says posts a request in the file's
+// Functions whose calls ask for a snapshot if they are long, or have certain values (Variables.triggers). Such a function is recorded by Swift at each call, and its return is for
+// Swift, too, so that no other function pays for it. A call that is as its trigger says posts a request in the file's
 // first page (trace_request). Who records the program looks there, and copies what the file has.
 import CSupport
 import CTraceLayout
 
 enum Triggers {
-    /// Longer calls ask for a snapshot: ticks, of each trigger.
+    /// Longer calls ask for a snapshot: ticks, of each trigger. 0: all that fulfil the function's conditions (CallConditions.swift).
     nonisolated(unsafe) private static var limits = InlineArray<32, UInt64>(repeating: 0)
 
     /// Once the clock is known.
     static func begin() {
         _ = TriggerList.forEach { n, _, _, nanoseconds in
-            limits[n] = max(Clock.ticks(in: nanoseconds), 1)
+            limits[n] = nanoseconds == 0 ? 0 : max(Clock.ticks(in: nanoseconds), 1)
             return false
         }
     }
@@ -28,7 +28,9 @@ enum Triggers {
     /// A call of a watched function has returned, or was left.
     static func ended(_ frame: Frame, _ thread: UInt32, _ now: UInt64) {
         let number = FunctionTable.entry(frame.function).trigger
-        if number == 0 || now &- frame.pointee.enter_ticks <= limits[Int(number) &- 1] { return }
+        if number == 0 { return }
+        let limit = limits[Int(number) &- 1]
+        if limit != 0 && now &- frame.pointee.enter_ticks <= limit { return }
         post(frame.pointee.enter_ticks, now, thread, frame.function, UInt32(number) &- 1)
     }
 

@@ -17,6 +17,8 @@ enum ArgumentPlan {
     private struct State: BitwiseCopyable {
         var isNoted: Bool
         var object: UInt8
+        var testsArguments: Bool
+        var testsResult: Bool
     }
 
     /// False: the file is not there, others may write to it, or it is damaged.
@@ -31,9 +33,21 @@ enum ArgumentPlan {
         }
         states = pages.assumingMemoryBound(to: State.self)
         count = number
+        noteTests()
         makePrograms()
         return true
     }
+    /// Every condition names a function, so the trampolines of a plan without any need not ask.
+    private static func noteTests() {
+        for n in 0..<count {
+            for test in tests(of: UInt16(n &+ 1)) {
+                let isOfResult = operations(n)[Int(test.operation)].kind == UInt8(ARGUMENTS_RESULT)
+                if isOfResult { states![n].testsResult = true } else { states![n].testsArguments = true }
+                hasTests = true
+            }
+        }
+    }
+    nonisolated(unsafe) private static var hasTests = false
 
     /// As the trampolines have them.
     nonisolated(unsafe) private static var programs: UnsafeMutablePointer<value_program>?
@@ -52,7 +66,8 @@ enum ArgumentPlan {
             let words = (bytes &+ Int(ARGUMENTS_DATA_BYTES) &- 1) / Int(ARGUMENTS_DATA_BYTES)
             programs[n] = value_program(
                 operations: all.baseAddress, count: UInt8(all.count), words: UInt8(min(words, Int(UInt8.max))),
-                text_count: UInt8(texts), result_bytes: result?.bytes ?? 0, failure: result?.failure ?? 0)
+                text_count: UInt8(texts), result_bytes: result?.bytes ?? 0, failure: result?.failure ?? 0,
+                test_count: purpose == .keep ? UInt8(tests(of: UInt16(n &+ 1)).count) : 0, tests: tests(of: UInt16(n &+ 1)).baseAddress)
         }
         self.programs = programs
         tracer_set_value_programs(programs)
@@ -60,7 +75,9 @@ enum ArgumentPlan {
     /// The trampolines can record calls of a function with this program by themselves.
     static func isPlain(_ program: UInt16) -> Bool {
         guard program != 0, !Trampolines.recordsSites, !Limits.hasTimeFilter, let programs else { return false }
-        let one = programs[Int(program) &- 1]
+        let one = programs[Int(program) &- 1], state = states![Int(program) &- 1]
+        if state.testsResult { return false }
+        if state.testsArguments { for test in tests(of: program) where test.is >= UInt8(ARGUMENTS_IS_TEXT) { return false } }
         // The time of a call is read after its strings, by C, which knows no clock but the processor's.
         if one.text_count != 0 && Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) { return false }
         return one.words <= UInt8(VALUE_WORDS) && one.text_count <= UInt8(VALUE_TEXTS)
@@ -73,7 +90,7 @@ enum ArgumentPlan {
         let header = content.load(as: arguments_file.self), number = Int(header.function_count)
         if header.magic != UInt64(ARGUMENTS_MAGIC) || header.version != UInt32(ARGUMENTS_VERSION) || Int(header.byte_count) != byteCount
             || number == 0 || number > Int(ARGUMENTS_MOST_FUNCTIONS)
-            || number &* MemoryLayout<arguments_function>.size > byteCount &- size
+            || number &* MemoryLayout<arguments_function>.size > byteCount &- size || header.purpose > UInt32(ARGUMENTS_TESTS_TRIGGER)
         {
             return nil
         }
@@ -82,7 +99,10 @@ enum ArgumentPlan {
             let function = function(n).pointee
             if !fits(function.name, Int(function.name_bytes)) || !fits(function.text, Int(function.text_bytes))
                 || function.operations & 3 != 0 || !fits(function.operations, Int(function.operation_count) &* 4)
-                || function.operation_count > UInt32(ARGUMENTS_MOST_SOURCES) || n > 0 && function.hash < Self.function(n &- 1).pointee.hash
+                || function.operation_count > UInt32(ARGUMENTS_MOST_SOURCES) || function.tests & 7 != 0
+                || function.test_count > UInt32(ARGUMENTS_MOST_TESTS)
+                || !fits(function.tests, Int(function.test_count) &* MemoryLayout<arguments_test>.stride)
+                || n > 0 && function.hash < Self.function(n &- 1).pointee.hash
             {
                 return nil
             }
@@ -90,6 +110,16 @@ enum ArgumentPlan {
                 let operation = operations(n)[k]
                 if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_RESULT)
                     || operation.source >= UInt8(ARGUMENTS_MOST_SOURCES) || operation.bytes > 8
+                {
+                    return nil
+                }
+            }
+            for test in tests(of: UInt16(n &+ 1)) {
+                let isText = test.is >= UInt8(ARGUMENTS_IS_TEXT)
+                if test.operation >= UInt8(function.operation_count) || test.is < UInt8(ARGUMENTS_IS_EQUAL)
+                    || test.is > UInt8(ARGUMENTS_IS_LIKE)
+                    || test.bytes == 0 || test.bytes > 8 || !fits(test.text, Int(test.text_bytes))
+                    || isText && operations(n)[Int(test.operation)].kind != UInt8(ARGUMENTS_STRING)
                 {
                     return nil
                 }
@@ -168,6 +198,24 @@ enum ArgumentPlan {
         let operation = operations(n)[last]
         return operation.kind == UInt8(ARGUMENTS_RESULT) ? operation : nil
     }
+    static func operation(_ index: Int, of program: UInt16) -> arguments_operation { operations(Int(program) &- 1)[index] }
+
+    /// What the tests decide.
+    enum Purpose: UInt32 { case keep = 0, trigger = 1 } // ARGUMENTS_TESTS_
+    private static var purpose: Purpose { content.load(as: arguments_file.self).purpose == UInt32(ARGUMENTS_TESTS_KEEP) ? .keep : .trigger }
+    @inline(__always) static func isTested(_ program: UInt16, _ purpose: Purpose, ofResult: Bool) -> Bool {
+        hasTests && program != 0 && isReallyTested(program, purpose, ofResult)
+    }
+    @inline(never) private static func isReallyTested(_ program: UInt16, _ purpose: Purpose, _ isOfResult: Bool) -> Bool {
+        let state = states![Int(program) &- 1]
+        return purpose == self.purpose && (isOfResult ? state.testsResult : state.testsArguments)
+    }
+    static func tests(of program: UInt16) -> UnsafeBufferPointer<arguments_test> {
+        let function = function(Int(program) &- 1).pointee
+        return UnsafeBufferPointer(
+            start: (content + Int(function.tests)).assumingMemoryBound(to: arguments_test.self), count: Int(function.test_count))
+    }
+    static func text(of test: arguments_test) -> CText { (content + Int(test.text)).assumingMemoryBound(to: UInt8.self) }
     static func operations(of program: UInt16) -> UnsafeBufferPointer<arguments_operation> {
         let n = Int(program) &- 1
         return UnsafeBufferPointer(start: operations(n), count: Int(function(n).pointee.operation_count) &- (hasResult(program) ? 1 : 0))

@@ -52,12 +52,22 @@ struct ArgumentValues {
         }
     }
 
+    /// Calls `body` with the bytes of a string, how many they are, and ARGUMENTS_TEXT_.
+    static func withString(at address: UInt64, _ stackPointer: UInt64, _ body: (CText, Int, UInt32) -> Void) {
+        withBuffer {
+            var values = ArgumentValues($0)
+            values.appendString(at: address, stackPointer)
+            let head = UInt32($0[0]) | UInt32($0[1]) &<< 8
+            body($0 + 2, Int(head & (1 &<< UInt32(ARGUMENTS_TEXT_SHIFT) &- 1)), head &>> UInt32(ARGUMENTS_TEXT_SHIFT))
+        }
+    }
+
     private static func withBuffer(_ body: (UnsafeMutablePointer<UInt8>) -> Void) {
         var buffer = InlineArray<1792, UInt8>(repeating: 0) // `capacity`, and up to a word
         var span = buffer.mutableSpan
         span.withUnsafeMutableBufferPointer { body($0.baseAddress!) }
     }
-    private static func hasFailed(_ result: UInt64, _ operation: arguments_operation) -> Bool {
+    static func hasFailed(_ result: UInt64, _ operation: arguments_operation) -> Bool {
         let unused = UInt64(64 &- Int(operation.bytes) &* 8), value = result &<< unused
         switch Int(operation.failure) {
         case Int(ARGUMENTS_FAILS_MINUS_ONE): return value == UInt64.max &<< unused
@@ -65,7 +75,8 @@ struct ArgumentValues {
         default: return false
         }
     }
-    private static var errno: UInt32 {
+    /// The calling thread's, as the program has it.
+    static var errno: UInt32 {
         let distance = tracer_get_errno_distance()
         return distance == 0 ? 0 : UnsafePointer<UInt32>(bitPattern: UInt(tracer_thread_pointer() &+ distance))?.pointee ?? 0
     }

@@ -22,6 +22,11 @@ extension Spills {
 extension ThreadRecorder {
     /// Opens a frame. nil: the call passes, with the return address that it came with.
     func enter(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Frame? {
+        let program = ArgumentPlan.program(of: hook)
+        if !CallConditions.keep(program, spills) {
+            countUnwanted()
+            return nil
+        }
         let stackPointer = spills.stackPointer, isOwn = isOwnStack(stackPointer) && !isInsideSignalStack(stackPointer)
         let isTailCall = ReturnLabels.contains(spills.returnAddress)
         guard
@@ -69,10 +74,11 @@ extension ThreadRecorder {
             }
         }
         guard let frame = isOwn ? push(stackPointer, tails: tails) : pushAlternate(stackPointer, tails: tails) else { return nil }
-        let isWatched = hook.pointee.kind == UInt8(KIND_LOAD) || tracer_function_trigger(hook.pointee.function) != 0
-        let program = ArgumentPlan.program(of: hook)
+        let mayTrigger = tracer_function_trigger(hook.pointee.function) != 0 && CallConditions.trigger(program, spills)
+        let isWatched = hook.pointee.kind == UInt8(KIND_LOAD) || mayTrigger
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = hook
+        if ArgumentPlan.isTested(program, .trigger, ofResult: false) { frame.setMayTrigger(mayTrigger) }
         frame.pointee.argument = spills.object(hook)
         begin(frame, program, spills)
         if isOwn { top = frame } else { openAlternate(frame) }
@@ -163,7 +169,7 @@ extension ThreadRecorder {
         end(
             frame, now, !isInOrder,
             program: frame.pointee.label & UInt64(LABEL_RESULT) == 0 ? 0 : ArgumentPlan.program(of: frame.pointee.function))
-        noteEnd(frame, now)
+        noteEnd(frame, now, hasReturned: true)
         if wasAlternate {
             closeAlternate(frame, at: now)
         } else if top == frame {
@@ -175,11 +181,17 @@ extension ThreadRecorder {
         leaveAlternateModeIfPossible()
     }
     /// The end of the frame, which may be one that somebody waits for, is in the file.
-    @inline(__always) func noteEnd(_ frame: Frame, _ now: UInt64) {
-        if frame.isWatched { tracer_watched_ended(frame, context.pointee.index, now) }
+    @inline(__always) func noteEnd(_ frame: Frame, _ now: UInt64, hasReturned: Bool = false) {
+        if frame.isWatched && mayTrigger(frame, hasReturned) { tracer_watched_ended(frame, context.pointee.index, now) }
+    }
+    private func mayTrigger(_ frame: Frame, _ hasReturned: Bool) -> Bool {
+        let program = ArgumentPlan.program(of: frame.pointee.function)
+        if ArgumentPlan.isTested(program, .trigger, ofResult: false) && !frame.mayTrigger { return false }
+        if !ArgumentPlan.isTested(program, .trigger, ofResult: true) { return true }
+        return hasReturned && CallConditions.trigger(program, Spills(frame.pointee.stack_pointer), hasReturned: true)
     }
     /// `program`: what reads the result of the call, which has just returned; 0: that is not recorded.
     private func end(_ frame: Frame, _ now: UInt64, _ isAlternate: Bool, program: UInt16 = 0) {
-        if !frame.isLost && !takeBack(frame, now) { writeExit(frame, now, isAlternate, program) }
+        if !frame.isLost && !takeBack(frame, now, resultOf: program) { writeExit(frame, now, isAlternate, program) }
     }
 }

@@ -51,6 +51,9 @@ extension UnsafeMutablePointer<frame_record> {
     var load: UInt32 { UInt32(truncatingIfNeeded: pointee.reserved.0) }
     /// For a dlopen, the dlopen that it was called in.
     var outerLoad: Frame? { Frame(bitPattern: UInt(pointee.reserved.1)) }
+    /// For a call whose arguments say whether it asks for a snapshot, which no dlopen is: they fulfil the conditions.
+    var mayTrigger: Bool { pointee.reserved.1 == 0 }
+    func setMayTrigger(_ may: Bool) { pointee.reserved.1 = may ? 0 : 1 }
     /// For a call that makes two descriptors, where they go; in other calls of its kind 0.
     var pair: UInt64 { pointee.reserved.0 }
     var function: UInt32 { pointee.function.pointee.function }

@@ -367,6 +367,7 @@ struct ThreadRecorder {
             append(values, program, isResult: false)
             appendEnter(frame, after: after, words: count &+ 1)
             // A filter takes back more words than the trampolines know.
+            // Swift also ends a call whose result says whether it is kept.
             if ArgumentPlan.hasResult(program) || Limits.hasTimeFilter { frame.pointee.label |= UInt64(LABEL_RESULT) }
         }
     }
@@ -376,10 +377,15 @@ struct ThreadRecorder {
         append(.arguments(UInt32(program), words: UInt32(truncatingIfNeeded: count), isResult: isResult))
     }
 
-    /// Takes back the enter of a frame that ends now, if the time filter does not keep it: as the trampolines do (TAKE_BACK). False: its end
-    /// must be written.
-    func takeBack(_ frame: Frame, _ now: UInt64) -> Bool {
-        if now &- frame.pointee.enter_ticks >= position.pointee.minimum_ticks { return false }
+    /// Takes back the enter of a frame that ends now, if the time filter does not keep it: as the trampolines do (TAKE_BACK); or if its result does
+    /// not fulfil a condition: that of a call which was left does not. False: its end must be written.
+    /// `program`: what reads the result of the call, which has just returned; 0: there is none.
+    func takeBack(_ frame: Frame, _ now: UInt64, resultOf program: UInt16 = 0) -> Bool {
+        let isShort = now &- frame.pointee.enter_ticks < position.pointee.minimum_ticks
+        if !isShort {
+            if !ArgumentPlan.isTested(ArgumentPlan.program(of: frame.pointee.function), .keep, ofResult: true) { return false }
+            if program != 0 && CallConditions.keep(program, Spills(frame.pointee.stack_pointer), hasReturned: true) { return false }
+        }
         guard let end = frame.written, frame.pointee.owner == nil || frame.pointee.owner == context else { return false }
         let first = end - Int(frame.pointee.words / 8)
         var word = first
@@ -388,8 +394,12 @@ struct ThreadRecorder {
             word += 1
         }
         if position.pointee.cursor == end { position.pointee.cursor = first }
-        position.pointee.chunk.pointee.filtered_by_time &+= 1
+        if isShort { position.pointee.chunk.pointee.filtered_by_time &+= 1 } else { countUnwanted() }
         return true
+    }
+    /// A call that does not fulfil its function's conditions.
+    func countUnwanted() {
+        if position.pointee.chunk != nil || openChunk() { position.pointee.chunk.pointee.filtered_by_condition &+= 1 }
     }
 
     /// What is written now lies within the open calls: they are kept, however short they are.

@@ -7,20 +7,26 @@
 #include <stdint.h>
 
 #define ARGUMENTS_MAGIC 0x7261677472636172 /* "racrtgar" */
-#define ARGUMENTS_VERSION 1
+#define ARGUMENTS_VERSION 2
 #define ARGUMENTS_MOST_BYTES (1 << 24)
 #define ARGUMENTS_MOST_FUNCTIONS 65535 /* a function's number, from 1 on, is its program in the trace (ARGUMENTS) */
 #define ARGUMENTS_MOST_SOURCES 32
 #define ARGUMENTS_STRING_BYTES 512 /* a longer string is cut */
 #define ARGUMENTS_DATA_BYTES 7 /* bytes of values in a DATA word */
 #define ARGUMENTS_MOST_WORDS 255 /* DATA words of one call's arguments */
+#define ARGUMENTS_MOST_TESTS 64 /* most of one function */
 
 struct arguments_file {
     uint64_t magic;
     uint32_t version;
     uint32_t function_count;
     uint32_t byte_count; // size of the file
-    uint32_t unused;
+    uint32_t purpose; // ARGUMENTS_TESTS_
+};
+/// What the functions' tests decide.
+enum {
+    ARGUMENTS_TESTS_KEEP = 0,    // the call is recorded, or not
+    ARGUMENTS_TESTS_TRIGGER = 1, // it asks for a snapshot, or not (Variables.triggers)
 };
 struct arguments_function {
     uint32_t hash; // hash of its name, as DT_GNU_HASH has it, with the bits of PLAN_NAME_HASH alone
@@ -28,6 +34,7 @@ struct arguments_function {
     uint32_t text, text_bytes; // what a PROTOTYPE record says
     uint32_t operations, operation_count;
     uint32_t home; // ARGUMENTS_OF_
+    uint32_t tests, test_count; // all must hold
 };
 enum {
     ARGUMENTS_OF_ANY = 0,  // whichever module defines it
@@ -45,6 +52,33 @@ enum {
     ARGUMENTS_STRING = 2, // what a char * points to: a uint16_t, ARGUMENTS_TEXT_ above its length, and its bytes
     ARGUMENTS_RESULT = 3, // the bytes themselves, and an int, errno, if the call has failed
 };
+/// What a call's value must be (`tracer record --when`). A value that is not known, of a string that could not be read, say, is not.
+struct arguments_test {
+    uint64_t number; // what it is compared with; as wide as 8 bytes with its sign
+    uint64_t mask; // ARGUMENTS_IS_BITS
+    uint32_t text, text_bytes; // what a string is compared with
+    uint8_t operation; // index of the operation that reads the value
+    uint8_t is; // ARGUMENTS_IS_
+    uint8_t is_errno; // errno is meant; the operation is the result's
+    uint8_t bytes; // width of the number
+    uint8_t is_signed;
+    uint8_t unused[3];
+};
+enum {
+    ARGUMENTS_IS_EQUAL = 1,
+    ARGUMENTS_IS_NOT = 2,
+    ARGUMENTS_IS_LESS = 3,
+    ARGUMENTS_IS_MORE = 4,
+    ARGUMENTS_IS_AT_MOST = 5,
+    ARGUMENTS_IS_AT_LEAST = 6,
+    ARGUMENTS_IS_BITS = 7, // the bits of the mask are the number
+    ARGUMENTS_IS_NEVER = 8, // no number is: it has not as many bits
+    ARGUMENTS_IS_TEXT = 9, // from here on of strings: the same bytes
+    ARGUMENTS_IS_OTHER_TEXT = 10,
+    ARGUMENTS_IS_WITH_TEXT = 11, // it is anywhere in it
+    ARGUMENTS_IS_LIKE = 12,      // a glob of the whole: * and ?
+};
+
 enum { ARGUMENTS_FAILS_NEVER = 0, ARGUMENTS_FAILS_MINUS_ONE = 1, ARGUMENTS_FAILS_ZERO = 2 };
 #define ARGUMENTS_TEXT_SHIFT 14
 enum {

@@ -225,7 +225,8 @@ struct trace_chunk_header {
     uint32_t stored_frames; // … and the number of those that are stored: the innermost
     char thread_name[16];
     uint64_t unused;   // earlier agents numbered all chunks here
-    uint64_t reserved[2];
+    uint64_t filtered_by_condition;
+    uint64_t reserved;
 };
 
 enum {

@@ -7,7 +7,13 @@ package struct ArgumentChoice: Sendable {
     package struct Chosen: Sendable {
         package var name: String
         package var prototype: Prototype
+        /// What calls must be, and as they were written.
+        var tests: [PlannedTest] = []
+        var conditions: [String] = []
     }
+    /// What the functions' conditions decide.
+    package enum Purpose: UInt32, Sendable { case keep = 0, trigger = 1 } // ARGUMENTS_TESTS_
+    private(set) var purpose = Purpose.keep
     /// The chosen functions by their names, each once.
     package private(set) var functions: [Chosen] = []
     package private(set) var enumerations: [Enumeration] = []
@@ -16,6 +22,7 @@ package struct ArgumentChoice: Sendable {
         case prototype(String)
         case unknown(String)
         case malformed(String)
+        case condition(String)
     }
 
     /// Prototypes that the tool brings along.
@@ -83,11 +90,12 @@ package struct ArgumentChoice: Sendable {
                 for prototype in own.prototypes { for name in prototype.names { chosen[name] = prototype } }
             } else if item.contains(where: { "*?[".contains($0) }) {
                 let names = known.keys.filter { fnmatch(item, $0, 0) == 0 }
-                if names.isEmpty { throw .unknown(item) }
+                if names.isEmpty, !chosen.keys.contains(where: { fnmatch(item, $0, 0) == 0 }) { throw .unknown(item) }
                 for name in names where chosen[name] == nil { chosen[name] = known[name] }
             } else {
+                if chosen[item] != nil { continue }
                 guard let prototype = known[item] else { throw .unknown(item) }
-                if chosen[item] == nil { chosen[item] = prototype }
+                chosen[item] = prototype
             }
         }
         for (name, prototype) in chosen.sorted(by: { $0.key < $1.key }) {
@@ -102,6 +110,35 @@ package struct ArgumentChoice: Sendable {
             functions.append(Chosen(name: name, prototype: prototype))
         }
     }
+
+    /// Calls of a chosen function are to fulfil all conditions that name it, if it has what they are about.
+    /// - Parameter machine: ELF e_machine of what is recorded
+    package mutating func set(_ conditions: [CallCondition], for purpose: Purpose, machine: UInt32) throws(Problem) {
+        self.purpose = purpose
+        for condition in conditions {
+            guard let function = condition.function else {
+                throw .condition("'\(condition.text)': name the function, such as 'malloc(\(condition.text))'")
+            }
+            var isUsed = false, problem: String?
+            for n in functions.indices where fnmatch(function, functions[n].name, 0) == 0 {
+                guard let recorded = RecordedPrototype(text: text(functions[n]), machine: machine) else { continue }
+                guard recorded.has(condition.subject) else {
+                    problem = problem ?? "\(functions[n].name) has no \(condition.subject.name)"
+                    continue
+                }
+                do throws(PlannedTest.Problem) {
+                    functions[n].tests += try recorded.tests(condition)
+                } catch {
+                    throw .condition("'\(condition.text)': \(error.reason)")
+                }
+                functions[n].conditions.append(condition.textOfValue)
+                isUsed = true
+            }
+            if !isUsed { throw .condition("'\(condition.text)': \(problem ?? "no function is called \(function)")") }
+        }
+    }
+    /// Functions with conditions that are not the C library's alone.
+    package var namesWithConditions: [String] { functions.filter { !$0.conditions.isEmpty && !$0.prototype.isLibc }.map(\.name) }
 
     /// Splits at commas outside parentheses.
     package static func items(_ list: String) -> [String] {
@@ -123,6 +160,7 @@ package struct ArgumentChoice: Sendable {
     /// What a PROTOTYPE record of the function says.
     func text(_ chosen: Chosen) -> String {
         let names = chosen.prototype.enumerations
-        return ([chosen.prototype.text] + enumerations.filter { names.contains($0.name) }.map(\.text)).joined(separator: "\n")
+        let conditions = purpose == .keep ? chosen.conditions.map { RecordedPrototype.conditionMark + $0 } : []
+        return ([chosen.prototype.text] + enumerations.filter { names.contains($0.name) }.map(\.text) + conditions).joined(separator: "\n")
     }
 }

@@ -4,7 +4,9 @@ import CTraceLayout
 extension ArgumentChoice {
     /// The content of the file; nil: no function is chosen, or too many are.
     package var plan: [UInt8]? {
-        guard !functions.isEmpty, functions.count <= Int(ARGUMENTS_MOST_FUNCTIONS) else { return nil }
+        guard !functions.isEmpty, functions.count <= Int(ARGUMENTS_MOST_FUNCTIONS),
+            functions.allSatisfy({ $0.tests.count <= Int(ARGUMENTS_MOST_TESTS) })
+        else { return nil }
         let head = MemoryLayout<arguments_file>.size, row = MemoryLayout<arguments_function>.size
         let sorted = functions.map { (hash: Self.hash($0.name), chosen: $0) }.sorted {
             ($0.hash, $0.chosen.name) < ($1.hash, $1.chosen.name)
@@ -21,9 +23,24 @@ extension ArgumentChoice {
             rest += Array(chosen.name.utf8)
             let textAt = start + rest.count, text = Array(text(chosen).utf8)
             rest += text
+            // The texts that strings are compared with come before the tests.
+            let texts = chosen.tests.map { test in
+                defer { rest += test.text }
+                return UInt32(start + rest.count)
+            }
+            while (start + rest.count) % MemoryLayout<arguments_test>.alignment != 0 { rest.append(0) }
+            let testsAt = start + rest.count
+            for (test, text) in zip(chosen.tests, texts) {
+                put(test.number, &rest)
+                put(test.mask, &rest)
+                put(text, &rest)
+                put(UInt32(test.text.count), &rest)
+                rest += [UInt8(test.operation), test.comparison, test.isErrno ? 1 : 0, UInt8(test.bytes), test.isSigned ? 1 : 0, 0, 0, 0]
+            }
             for value in [
                 hash, UInt32(nameAt), UInt32(chosen.name.utf8.count), UInt32(textAt), UInt32(text.count), UInt32(operationsAt),
-                UInt32(operations.count), UInt32(chosen.prototype.isLibc ? ARGUMENTS_OF_LIBC : ARGUMENTS_OF_ANY),
+                UInt32(operations.count), UInt32(chosen.prototype.isLibc ? ARGUMENTS_OF_LIBC : ARGUMENTS_OF_ANY), UInt32(testsAt),
+                UInt32(chosen.tests.count),
             ] { put(value, &rows) }
         }
         var header: [UInt8] = []
@@ -31,7 +48,7 @@ extension ArgumentChoice {
         put(UInt32(ARGUMENTS_VERSION), &header)
         put(UInt32(sorted.count), &header)
         put(UInt32(start + rest.count), &header)
-        put(UInt32(0), &header)
+        put(purpose.rawValue, &header)
         let whole = header + rows + rest
         return whole.count <= Int(ARGUMENTS_MOST_BYTES) ? whole : nil
     }

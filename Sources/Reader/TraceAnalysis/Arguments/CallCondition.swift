@@ -49,6 +49,16 @@ package struct CallCondition: Equatable, Sendable {
     package let operand: Operand
     /// As it was written.
     package let text: String
+    /// The same without the function.
+    package var textOfValue: String {
+        guard let function else { return text }
+        let rest = text.drop { $0.isWhitespace }.dropFirst(function.count).drop { $0.isWhitespace }
+        let inner = rest.dropFirst() // "("
+        if let first = inner.first(where: { !$0.isWhitespace }), first == ")" {
+            return "result " + inner.drop { $0 != ")" }.dropFirst().drop { $0.isWhitespace }
+        }
+        return String(inner.prefix(upTo: inner.lastIndex(of: ")") ?? inner.endIndex))
+    }
 
     package init(_ text: String) throws(Problem) {
         var parser = ConditionParser(text)

@@ -84,7 +84,7 @@ extension RecordedPrototype {
         subject == .errno ? prototype.result.map { $0.failure != .never || $0.type == .error } ?? false : type(subject) != nil
     }
 
-    private func type(_ subject: CallSubject) -> ArgumentType? {
+    func type(_ subject: CallSubject) -> ArgumentType? {
         switch subject {
         case .argument(let name): prototype.parameters.first { $0.name == name }?.type
         case .result: prototype.result?.type

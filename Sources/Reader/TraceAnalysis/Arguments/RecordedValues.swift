@@ -78,6 +78,10 @@ package enum ArgumentValue: Hashable, Sendable {
 package struct RecordedPrototype: Sendable {
     package let prototype: Prototype
     private let enumerations: [String: Enumeration]
+    /// Calls that do not fulfil these were not recorded (`record --when`).
+    package let conditions: [String]
+    /// Begins the line of one. Readers that know none skip it.
+    static let conditionMark = "#when "
     /// Some parameter is there only with some values of another.
     private let hasConditions: Bool
 
@@ -85,6 +89,9 @@ package struct RecordedPrototype: Sendable {
     package init?(text: String, machine: UInt32) {
         guard let read = try? Prototypes(file: text), let first = read.prototypes.first, read.prototypes.count == 1 else { return nil }
         prototype = first
+        conditions = text.split(separator: "\n").filter { $0.hasPrefix(Self.conditionMark) }.map {
+            String($0.dropFirst(Self.conditionMark.count))
+        }
         hasConditions = first.parameters.contains { $0.condition != nil }
         let name = machine == 62 ? "x86_64" : machine == 183 ? "aarch64" : ""
         enumerations = Dictionary(

@@ -32,7 +32,10 @@ package struct Chunk: Sendable {
     var storedFrames: Int
     var filteredByTime: UInt64
     var filteredByDepth: UInt64
+    var filteredByCondition: UInt64
     var dropped: UInt64
+    /// Calls that were made and are not kept, as was asked for.
+    var filtered: UInt64 { filteredByTime &+ filteredByDepth &+ filteredByCondition }
 
     func even(_ scale: TimeScale) -> Chunk {
         var copy = self
@@ -185,6 +188,7 @@ struct ChunkWalk {
             isUnsettled: header.flags & UInt16(TRACE_CHUNK_UNSETTLED) != 0, hasSites: header.flags & UInt16(TRACE_CHUNK_SITES) != 0,
             thread: header.thread, tid: header.tid, sequence: header.sequence, opened: header.opened, base: header.opened.ticks,
             openFrames: Int(max(header.open_frames, header.stored_frames)), storedFrames: Int(header.stored_frames),
-            filteredByTime: header.filtered_by_time, filteredByDepth: header.filtered_by_depth, dropped: header.dropped)
+            filteredByTime: header.filtered_by_time, filteredByDepth: header.filtered_by_depth,
+            filteredByCondition: header.filtered_by_condition, dropped: header.dropped)
     }
 }

@@ -51,6 +51,7 @@ enum FileFunction: Sendable {
     static func all(_ table: FunctionNames) -> [FileFunction?] {
         [nil] + table.rows.map { row in isLibc(row.module) ? byName[row.symbol] : nil }
     }
+    static func isName(_ name: String) -> Bool { byName[name] != nil }
     private static func isLibc(_ module: String) -> Bool {
         ["libc.so", "libc-", "libc.musl", "libpthread", "ld-musl"].contains { module.hasPrefix($0) }
     }

@@ -19,6 +19,8 @@ package struct FileReport: Sendable {
     private(set) var lookUpsWithout: UInt64 = 0
     private(set) var isTooMany = false
     private let losses: [String]
+    /// Calls of functions that use files and were not to be recorded (`record --when`).
+    private var keptConditions = KeptConditions()
 
     private var indices: [String: Int] = [:]
     private var others: Set<UInt64> = []
@@ -30,6 +32,7 @@ package struct FileReport: Sendable {
         losses = Losses(traces).lost
         let root = traces.min { $0.header.first.monotonic_ns < $1.header.first.monotonic_ns }
         ready = root.flatMap { root in root.readyMoment(symbol: nil).moment.map { FileClock(root, origin).time($0.ticks.raw) } }
+        for trace in traces { keptConditions.add(trace.keptConditions(of: FileFunction.isName)) }
         var tables: [FileTable] = []
         // A parent begins before its children.
         let ordered = traces.sorted { $0.header.first.monotonic_ns < $1.header.first.monotonic_ns }
@@ -139,6 +142,7 @@ package struct FileReport: Sendable {
     var alarms: [String] {
         var notes: [String] = []
         if isTooMany { notes.append("there are too many calls to keep them all: the rest is missing") }
+        if let text = keptConditions.text { notes.append(text) }
         if !losses.isEmpty { notes.append("not in the trace: \(losses.joined(separator: ", "))") }
         return notes
     }

@@ -10,7 +10,7 @@ extension TraceFile {
 
     /// Calls that were made and are not kept, as was asked for.
     package var filteredCalls: UInt64 {
-        chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByTime &+ $1.filteredByDepth }
+        chunksOfThread.joined().reduce(0) { $0 &+ $1.filtered }
     }
 
     /// A phrase each; none of a trace that has everything. Whether it is damaged is in `warnings`.
@@ -43,6 +43,9 @@ package struct Losses {
         add(sum { $0.isRing ? 0 : $0.missingChunkCount }, "chunk", "chunks", "missing", to: &lost)
         add(sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByTime } }, "call", "calls", "filtered by time", to: &filtered)
         add(sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByDepth } }, "call", "calls", "filtered by depth", to: &filtered)
+        add(
+            sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByCondition } }, "call", "calls", "filtered by condition",
+            to: &filtered)
         add(sum { UInt64($0.metadata.suppressed.count) }, "short function", "short functions", "suppressed after many calls", to: &filtered)
         let unfinished = traces.filter { $0.mayGoOn }.map { $0.stateText }
         for text in Set(unfinished).sorted() {

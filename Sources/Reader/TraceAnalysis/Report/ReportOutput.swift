@@ -38,7 +38,7 @@ package struct ReportOutput: Record {
         Member("agent_waits", "how often a thread waited until the agent had space for its calls", \.run.agentWaits.count)
         Member("agent_wait_ns", "how long in all", \.run.agentWaits.total)
         Member("longest_agent_wait_ns", \.run.agentWaits.longest)
-        Member("filtered", "by time and by depth, while recording") { $0.run.summary.filteredByTime &+ $0.run.summary.filteredByDepth }
+        Member("filtered", "by time, by depth and by condition, while recording") { $0.run.summary.filtered }
         Member("threads", \.run.summary.threads)
         Member("modules", \.ownCodes)
         Member("where", "conditions that hold for the calls of functions; the other members are of all calls", \.run.conditions)
@@ -105,7 +105,7 @@ extension RunProcess: Record {
         Member("command", "command line of that", \.commandLine).column("command", .text) { $0.commands }
         Member.shown("tree", "command", .text) { String(repeating: "  ", count: min($0.depth, 30)) + $0.commands }
         Member("calls", \.calls).column("calls") { grouped($0.calls) }
-        Member("filtered", "by time and by depth, while recording", \.filtered)
+        Member("filtered", "by time, by depth and by condition, while recording", \.filtered)
         Member("dropped", "calls that could not be written", \.dropped)
         Member("in_calls_ns", "time in recorded calls, of all threads", \.inCalls).column("in calls") { column(readable($0.inCalls)) }
         Member("duration_ns", "from its first recorded moment to its end", \.duration).column("time") { column(readable($0.duration)) }

@@ -25,6 +25,7 @@ package struct ProcessImage: Sendable {
     package let inCalls: Nanoseconds
     package let agentWaits: AgentWaits
     package let pauses: RecordingPauses
+    let keptConditions: KeptConditions
     /// The time of its threads by state, and what of that is `inCalls`; nil: not asked for of functions, or not known.
     let states: StateTimes?
     let callStates: StateTimes?
@@ -63,11 +64,12 @@ package struct ProcessImage: Sendable {
         begun = trace.header.first.monotonic_ns
         ended = begun &+ summary.duration.count < begun ? .max : begun &+ summary.duration.count
         calls = summary.calls
-        filtered = summary.filteredByTime &+ summary.filteredByDepth
+        filtered = summary.filtered
         dropped = summary.dropped
         inCalls = summary.inCalls
         agentWaits = trace.agentWaits
         pauses = trace.pauses
+        keptConditions = trace.keptConditions
         callStates = summary.callStates
         states = summary.callStates == nil ? nil : summary.states
         byteCount = trace.usedByteCount

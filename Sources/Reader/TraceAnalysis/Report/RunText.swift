@@ -12,8 +12,7 @@ extension RunSummary {
         if summary.span.count > 0 { parts.append("in calls \(readable(summary.inCalls)) of \(readable(summary.span))") }
         parts += [counted(summary.threads.count, "thread"), counted(summary.calls, "call")]
         if summary.onlyCounted > 0 { parts.append("\(grouped(summary.onlyCounted)) of them only counted") }
-        let filtered = summary.filteredByTime &+ summary.filteredByDepth
-        if filtered > 0 { parts.append("\(grouped(filtered)) filtered") }
+        if summary.filtered > 0 { parts.append("\(grouped(summary.filtered)) filtered") }
         parts.append("\(grouped(summary.dropped)) dropped")
         let missing = summary.threads.reduce(UInt64(0)) { $0 &+ $1.missingChunks }
         if missing > 0 {

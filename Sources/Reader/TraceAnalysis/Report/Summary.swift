@@ -127,6 +127,8 @@ package struct Summary: Sendable {
     package private(set) var exits: UInt64 = 0
     package private(set) var filteredByTime: UInt64 = 0
     package private(set) var filteredByDepth: UInt64 = 0
+    package private(set) var filteredByCondition: UInt64 = 0
+    package var filtered: UInt64 { filteredByTime &+ filteredByDepth &+ filteredByCondition }
     package private(set) var dropped: UInt64 = 0
     /// Exits without an enter.
     package private(set) var orphans: UInt64 = 0
@@ -223,7 +225,8 @@ package struct Summary: Sendable {
         leafBytes = parts.map(\.leafBytes).min() ?? leafBytes
         var own: [String: FunctionSummary] = [:]
         let counts: [WritableKeyPath<Summary, UInt64>] = [
-            \.calls, \.onlyCounted, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.dropped, \.orphans,
+            \.calls, \.onlyCounted, \.events, \.completes, \.enters, \.exits, \.filteredByTime, \.filteredByDepth, \.filteredByCondition,
+            \.dropped, \.orphans,
             \.tooDeep,
             \.unwound, \.migrations, \.unknownWords, \.overwritten,
         ]
@@ -305,6 +308,7 @@ package struct Summary: Sendable {
             for chunk in chunks {
                 filteredByTime &+= chunk.filteredByTime
                 filteredByDepth &+= chunk.filteredByDepth
+                filteredByCondition &+= chunk.filteredByCondition
             }
             threads.append(
                 ThreadSummary(

@@ -108,7 +108,7 @@ final class ThreadReading {
 
     /// Returns what the chunk's counters say beyond what they said before.
     func newCounts(_ chunk: Chunk) -> (filtered: UInt64, dropped: UInt64) {
-        let now = (filtered: chunk.filteredByTime &+ chunk.filteredByDepth, dropped: chunk.dropped)
+        let now = (filtered: chunk.filtered, dropped: chunk.dropped)
         guard chunk.sequence == self.chunk?.sequence else { return now } // it is skipped
         defer { counters = now }
         return (now.filtered &- min(counters.filtered, now.filtered), now.dropped &- min(counters.dropped, now.dropped))

@@ -159,7 +159,7 @@ package struct TopSnapshot: Record, Sendable {
         Member("threads", "that run, or had run when the process ended", \.threads)
         Member("thread_time_ns", "how long all threads together ran", \.threadTime)
         Member("own_ns", "what of that no recorded call covers", \.own)
-        Member("filtered", "calls that were not kept, by time and by depth", \.losses.filtered)
+        Member("filtered", "calls that were not kept, by time, by depth and by condition", \.losses.filtered)
         Member("dropped", "calls that could not be written", \.losses.droppedCalls)
         Member("missing_chunks", "overwritten by a ring, or damaged, before they were read: there were more calls", \.losses.missingChunks)
         Member(

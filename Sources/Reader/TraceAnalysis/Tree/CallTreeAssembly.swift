@@ -280,7 +280,7 @@ extension CallTreeAssembly {
                     node: 0, process: process, tid: last.tid, name: trace.threadName(last.thread), threadCount: 1,
                     calls: calls[last.thread] ?? 0, missingChunks: last.sequence &+ 1 &- UInt64(chunks.count),
                     dropped: chunks.reduce(0) { $0 &+ $1.dropped },
-                    filtered: chunks.reduce(0) { $0 &+ $1.filteredByTime &+ $1.filteredByDepth }))
+                    filtered: chunks.reduce(0) { $0 &+ $1.filtered }))
         }
         // Entries of a function and its calls are one path here, and were two there.
         var here = [Int](repeating: -1, count: sums.nodes.count)

@@ -162,12 +162,12 @@ struct Diff: ParsableCommand {
             )
         }
         let filters = (
-            all(before) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" },
-            all(after) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" }
+            all(before) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth), \(String(describing: $0.keptConditions.text))" },
+            all(after) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth), \(String(describing: $0.keptConditions.text))" }
         )
         if filters.0 != filters.1 {
             doubts.append(
-                "recorded with different filters (time, depth): the time of calls filtered on one side counts as self time of their callers"
+                "recorded with different filters (time, depth, --when): the time of calls filtered on one side counts as self time of their callers"
             )
         }
         return doubts

@@ -47,6 +47,10 @@ struct Attach: ParsableCommand {
         options.replaces = force
         calls.set(in: &options)
         options.set(Variables.mode, mode)
+        if let condition = try kept.conditions().first {
+            throw CommandFailure(
+                "--when '\(condition.text)': attach records no arguments yet: give a time, such as 'handle_request > 50ms'", status: 2)
+        }
         if let plan = try kept.plan(mode: mode) { options.set(plan) }
         options.set(Variables.quiet, true) // the process's stderr is not the user's
         let result: AttachedRun.Result = try orFail {

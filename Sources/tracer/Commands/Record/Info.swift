@@ -71,7 +71,8 @@ struct Info: ParsableCommand {
                 "\(grouped(summary.events)): \(grouped(summary.completes)) complete, \(grouped(summary.enters)) enters, \(grouped(summary.exits)) exits"
             )
         }
-        try row("filtered", "\(grouped(summary.filteredByTime)) by time, \(grouped(summary.filteredByDepth)) by depth")
+        let byCondition = summary.filteredByCondition == 0 ? "" : ", \(grouped(summary.filteredByCondition)) by condition"
+        try row("filtered", "\(grouped(summary.filteredByTime)) by time, \(grouped(summary.filteredByDepth)) by depth" + byCondition)
         try row("dropped", grouped(summary.dropped))
         try row("waits", whole.agentWaits.count == 0 ? nil : "\(whole.agentWaits.text), until the agent had space for calls")
         try row(

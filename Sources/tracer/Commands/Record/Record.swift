@@ -79,21 +79,25 @@ struct Record: ParsableCommand {
     @Argument(parsing: .captureForPassthrough, help: ArgumentHelp("The program and its arguments.", valueName: "program"))
     var command: [String] = []
 
-    /// Path of the argument plan; nil: there is none.
-    private func argumentPlan() throws -> String? {
-        if let option = arguments.isEmpty && !prototypes.isEmpty
-            ? "--prototypes" : arguments.isEmpty && files == false && !hide.isEmpty ? "--hide" : nil
+    /// The argument plan, and functions of the program that have conditions; nil: there is none.
+    private func argumentPlan() throws -> (path: String, functions: [String])? {
+        let conditions = try kept.conditions()
+        if let option = !conditions.isEmpty
+            ? nil
+            : arguments.isEmpty && !prototypes.isEmpty
+                ? "--prototypes" : arguments.isEmpty && files == false && !hide.isEmpty ? "--hide" : nil
         {
             throw CommandFailure("\(option) needs --arguments", status: 2)
         }
         let plans = ArgumentPlans(
             lists: arguments, prototypes: prototypes, hidden: hide,
+            conditions: conditions, purpose: kept.keep == nil ? .keep : .trigger,
             files: files.map { $0 ? .all : .none } ?? (recordsFilesByDefault ? .cheap : .none), mayKeep: cache)
-        if !arguments.isEmpty || files == true { return try plans.path() }
+        if !arguments.isEmpty || !conditions.isEmpty || files == true { return try plans.make() }
         // Nobody has asked for it: without a cache there is none.
         guard plans.files == .cheap, plans.hasFolder else { return nil }
         do {
-            return try plans.path()
+            return try plans.make()
         } catch let failure as CommandFailure where failure.status == 2 {
             complain("calls that use files are recorded without their arguments: \(failure.message)") // the user's own prototypes are wrong
         } catch {} // it cannot be written, and nobody has asked for it
@@ -131,11 +135,13 @@ struct Record: ParsableCommand {
         options.replaces = force
         calls.set(in: &options)
         let snapshots = try kept.plan(mode: mode)
-        let functions = functions + KeepOptions.functions(snapshots, of: command[0], arguments: Array(command.dropFirst()))
+        let plan = try argumentPlan()
+        let patterns = try kept.patterns(and: plan?.functions ?? [])
+        let functions = functions + KeepOptions.functions(patterns, of: command[0], arguments: Array(command.dropFirst()))
         options.set(Variables.functions, functions)
         options.set(Variables.minimumSize, minSize)
         if keepHot { options.set(Variables.keepsHot, true) }
-        options.set(Variables.arguments, try argumentPlan())
+        options.set(Variables.arguments, plan?.path)
         options.set(Variables.mode, mode)
         if let snapshots { options.set(snapshots) }
         options.set(Variables.children, children)

@@ -92,7 +92,7 @@ struct RecordSummary {
             isRing = whole.processes.contains { $0.images.contains { $0.isRing } }
         let onlyCounted = summary.onlyCounted > 0 ? "\(grouped(summary.onlyCounted)) only counted, " : ""
         return
-            "\(grouped(summary.recordedCalls)) calls recorded, \(onlyCounted)\(grouped(summary.filteredByTime + summary.filteredByDepth)) filtered, "
+            "\(grouped(summary.recordedCalls)) calls recorded, \(onlyCounted)\(grouped(summary.filtered)) filtered, "
             + "\(grouped(summary.dropped)) dropped, "
             + (missing > 0 ? "\(counted(missing, "chunk")) of older calls \(isRing ? "overwritten" : "missing"), " : "")
             + readable(byteCount: bytes)

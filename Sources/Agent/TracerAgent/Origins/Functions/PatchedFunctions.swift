@@ -648,26 +648,26 @@ enum PatchedFunctions {
 /// Variables.functions: FUNCTION of the program itself, or MODULE!FUNCTION; globs, separated by ':'. FUNCTION may be an address, 0x….
 enum EntryFilter {
     static func mayMatch(_ list: CText, in module: CText, isMain: Bool) -> Bool {
-        NameFilter.forEachPattern(list) { start, bang, _ in bang < 0 ? isMain : NameFilter.matches(start, bang, module) }
+        NameFilter.forEachPattern(list) { start, bang, _ in bang < 0 ? isMain : Glob.matches(start, bang, module) }
     }
     /// Returns true if the list names the module itself, and not only by a glob.
     static func names(_ list: CText, _ module: CText, isMain: Bool) -> Bool {
         NameFilter.forEachPattern(list) { start, bang, _ in
             if bang < 0 { return isMain }
             for n in 0..<bang where start[n] == 0x2a { return false }
-            return NameFilter.matches(start, bang, module)
+            return Glob.matches(start, bang, module)
         }
     }
     /// Every function of the module.
     static func matchesAll(_ list: CText, in module: CText, isMain: Bool) -> Bool {
         NameFilter.forEachPattern(list) { start, bang, end in
             if end &- bang != 2 || start[end &- 1] != 0x2a { return false } // MODULE!*, or *; bang is -1 there
-            return bang < 0 ? isMain : NameFilter.matches(start, bang, module)
+            return bang < 0 ? isMain : Glob.matches(start, bang, module)
         }
     }
     static func matches(_ list: CText, _ function: CText, at address: UInt64, in module: CText, isMain: Bool) -> Bool {
         NameFilter.forEachPattern(list) { start, bang, end in
-            if bang < 0 ? !isMain : !NameFilter.matches(start, bang, module) { return false }
+            if bang < 0 ? !isMain : !Glob.matches(start, bang, module) { return false }
             return NameFilter.names(start + (bang &+ 1), end &- bang &- 1, function, at: address)
         }
     }

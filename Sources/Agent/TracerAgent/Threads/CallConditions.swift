@@ -1,0 +1,67 @@
+// Conditions on the arguments and results of calls (arguments_test), as ArgumentPlan has them: which calls are recorded, or which of them ask for a
+// snapshot. What is not known fulfils none. Numbers among the arguments of most functions are tested by the trampolines (call_values.c);
+// all else is tested here, on the agent's stack with signals blocked.
+import CSupport
+import CTraceLayout
+
+enum CallConditions {
+    /// A call with these arguments is to be recorded; `hasReturned`: with this result.
+    static func keep(_ program: UInt16, _ spills: Spills, hasReturned: Bool = false) -> Bool {
+        !ArgumentPlan.isTested(program, .keep, ofResult: hasReturned) || fulfil(program, spills, ofResult: hasReturned)
+    }
+    /// A call of a function that has a trigger may ask for a snapshot.
+    static func trigger(_ program: UInt16, _ spills: Spills, hasReturned: Bool = false) -> Bool {
+        !ArgumentPlan.isTested(program, .trigger, ofResult: hasReturned) || fulfil(program, spills, ofResult: hasReturned)
+    }
+
+    /// All tests of the arguments, or of the result, hold.
+    private static func fulfil(_ program: UInt16, _ spills: Spills, ofResult: Bool) -> Bool {
+        for test in ArgumentPlan.tests(of: program) {
+            let operation = ArgumentPlan.operation(Int(test.operation), of: program)
+            if (operation.kind == UInt8(ARGUMENTS_RESULT)) != ofResult { continue }
+            if !(ofResult ? resultFulfils(test, operation, spills) : argumentFulfils(test, operation, spills)) { return false }
+        }
+        return true
+    }
+
+    private static func argumentFulfils(_ test: arguments_test, _ operation: arguments_operation, _ spills: Spills) -> Bool {
+        let word = spills.argument(Int(operation.source))
+        if test.is < UInt8(ARGUMENTS_IS_TEXT) { return isFulfilled(test, by: word) }
+        var holds = false
+        ArgumentValues.withString(at: word, spills.stackPointer) { text, count, ending in
+            holds = isFulfilled(
+                test, by: text, count, isWhole: ending == UInt32(ARGUMENTS_TEXT_WHOLE), isRead: ending != UInt32(ARGUMENTS_TEXT_UNREAD))
+        }
+        return holds
+    }
+    private static func resultFulfils(_ test: arguments_test, _ operation: arguments_operation, _ spills: Spills) -> Bool {
+        if test.is_errno == 0 { return isFulfilled(test, by: spills.result) }
+        return ArgumentValues.hasFailed(spills.result, operation) && isFulfilled(test, by: UInt64(ArgumentValues.errno))
+    }
+
+    private static func isFulfilled(_ test: arguments_test, by word: UInt64) -> Bool {
+        withUnsafePointer(to: test) { tracer_number_fulfils($0, word) != 0 }
+    }
+    /// As ConditionTest.swift has it.
+    private static func isFulfilled(_ test: arguments_test, by text: CText, _ count: Int, isWhole: Bool, isRead: Bool) -> Bool {
+        if !isRead { return false }
+        let wanted = ArgumentPlan.text(of: test), wantedCount = Int(test.text_bytes)
+        func begins(_ offset: Int, _ length: Int) -> Bool {
+            for n in 0..<length where text[offset &+ n] != wanted[n] { return false }
+            return true
+        }
+        switch Int(test.is) {
+        case Int(ARGUMENTS_IS_TEXT): return isWhole && count == wantedCount && begins(0, count)
+        case Int(ARGUMENTS_IS_OTHER_TEXT):
+            return isWhole ? count != wantedCount || !begins(0, count) : count > wantedCount || !begins(0, count)
+        case Int(ARGUMENTS_IS_WITH_TEXT):
+            var offset = 0
+            while offset &+ wantedCount <= count {
+                if begins(offset, wantedCount) { return true }
+                offset &+= 1
+            }
+            return false
+        default: return isWhole && Glob.matches(wanted, wantedCount, text, count)
+        }
+    }
+}
