@@ -267,6 +267,8 @@ uint8_t tracer_function_trigger(uint32_t function) __attribute__((visibility("hi
 /// A frame of KIND_LOAD is about to end.
 void tracer_load_returned(struct thread_state *, struct frame_record *, uint64_t now_ticks) __attribute__((visibility("hidden")));
 
+/// A function that has this trigger is called; its frame is not there yet.
+void tracer_watched_called(uint32_t function, uint8_t trigger, uint32_t thread, uint32_t tid) __attribute__((visibility("hidden")));
 /// A frame whose function may have a trigger has returned, or was left.
 void tracer_watched_ended(struct frame_record *, uint32_t thread, uint64_t now_ticks) __attribute__((visibility("hidden")));
 /// A frame of KIND_OPENS or above has returned.

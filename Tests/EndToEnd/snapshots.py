@@ -231,11 +231,87 @@ def one_that_is_asked_for_from_outside_is_of_one_moment(test):
             test.check_reading(trace)
 
 
+LOOP = r"""
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e3 + t.tv_nsec / 1e6; }
+static void turns(int count, int planned, int *longer) {
+    struct pollfd none = {-1, 0, 0};
+    for (int n = 0; n < count; n++) {
+        poll(&none, 1, 1);
+        double begin = now();
+        if (planned && n % planned == planned - 1) usleep(60000);
+        free(malloc(n));
+        if (now() - begin > 30) ++*longer;
+    }
+}
+static void *other(void *unused) { int longer = 0; turns(20, 4, &longer); return unused; }
+int main(void) {
+    int longer = 0;
+    usleep(60000); /* before the first turn */
+    pthread_t thread;
+    pthread_create(&thread, 0, other, 0);
+    turns(100, 25, &longer);
+    poll(0, 0, 80); /* a long wait is no turn */
+    pthread_join(thread, 0);
+    printf("%d\n", longer);
+    return 0;
+}
+"""
+
+
+def a_long_turn_of_the_event_loop_has_one(test):
+    """A turn of the main thread; its waits, however long, are none."""
+    program = test.compile("loop", "-O1", "-pthread", source=LOOP)
+    done = test.tool("record", "--keep", "20s", "--snapshots", "100", "--when", "stall > 40ms", "--no-states", "-o", test.trace(), "--", program)
+    found = test.snapshots()
+    # The last turn ends with another wait. On a busy machine others may be long, too.
+    expect(4 <= len(found) <= int(done.stdout) + 1, f"{len(found)} snapshots, {done.stdout} turns above 30 ms: {done.stderr}")
+    for trace in found:
+        expect("stall-" in trace.path, trace.path)
+        test.check_reading(trace)
+        said = test.tool("info", trace.path).stdout
+        expect("a turn of the event loop took" in said and "until poll" in said, said)
+        header = trace.header
+        waits = [node for node in trace.nodes() if node.name == "poll" and node.exit == header["begin_ticks"]]
+        expect(waits, f"{trace.path}: no wait ends where the turn begins")
+
+
+THROWS = r"""
+#include <stdexcept>
+#include <stdio.h>
+extern "C" __attribute__((noinline)) void serve(int n) {
+    if (n % 100 == 7) throw std::runtime_error("seven");
+}
+int main() {
+    int caught = 0;
+    for (int n = 0; n < 500; n++) try { serve(n); } catch (const std::exception &) { caught++; }
+    printf("%d\n", caught);
+}
+"""
+
+
+def an_exception_has_one(test):
+    program = test.compile("throws", "-O1", source=THROWS, compiler="g++")
+    done = test.tool("record", "--keep", "20s", "--snapshots", "3", "--when", "exception", "--no-states", "-o", test.trace(), "--", program)
+    expect(done.stdout == "5\n", done.stdout)
+    found = test.snapshots()
+    expect(len(found) == 3, f"{len(found)} snapshots: {done.stderr}")
+    for trace in found:
+        expect("exception-" in trace.path and "an exception was raised" in test.tool("info", trace.path).stdout, trace.path)
+        test.check_reading(trace)
+        expect(any(node.name == "_Unwind_RaiseException" for node in trace.nodes()), "the call is missing")
+
+
 def options_that_make_no_sense_are_refused(test):
     for options, said in [
         (("--when", "f > 5ms"), "--when with a time needs --keep"), (("--snapshots", "3"), "--snapshots needs --keep"), (("--after", "1s"), "--after needs --keep"),
         (("--keep", "5s", "--mode", "full"), "remove --mode full"), (("--keep", "0"), "--keep takes a time"), (("--keep", "x"), "keep"),
-        (("--keep", "5s", "--when", "f"), "give a function and how long"), (("--keep", "5s", "--when", "f > 5"), "give a function and how long"),
+        (("--keep", "5s", "--when", "f"), "give a function and how long"), (("--keep", "5s", "--when", "f > 5"), "a time has a unit"),
         (("--keep", "5s", "--when", "> 5ms"), "give a function and how long"), (("--keep", "5s", "--snapshots", "0"), "1 to 1000"),
     ]:
         done = test.tool("record", *options, "--", "true", status=2)

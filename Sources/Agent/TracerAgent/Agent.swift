@@ -274,6 +274,11 @@ public func tracer_function_trigger(_ function: UInt32) -> UInt8 {
 }
 
 @c @implementation
+public func tracer_watched_called(_ function: UInt32, _ trigger: UInt8, _ thread: UInt32, _ tid: UInt32) {
+    Triggers.began(function, trigger, thread, tid)
+}
+
+@c @implementation
 public func tracer_watched_ended(_ frame: UnsafeMutablePointer<frame_record>!, _ thread: UInt32, _ now: UInt64) {
     if TriggerList.text != nil, let frame { Triggers.ended(frame, thread, now) }
 }

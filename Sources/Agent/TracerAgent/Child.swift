@@ -8,6 +8,7 @@ extension Agent {
     mutating func becomeChild(_ recorder: inout ThreadRecorder) {
         Process.readNumber()
         ArgumentValues.becomeChild()
+        Triggers.forgetTurn()
         FileJob.recorder = 0 // its parent is the program
         Message.isRecording = false
         Lock.asksKernel = false

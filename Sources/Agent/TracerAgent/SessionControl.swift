@@ -23,6 +23,7 @@ enum SessionControl {
 
     /// For who looks from outside, and who reads the trace. Signals are blocked.
     static func note(isOn: Bool, isBeginning: Bool = false) {
+        if isOn { Triggers.forgetTurn() }
         guard TraceOutput.isWritable, let header = TraceOutput.header else { return }
         let wasOn = header.pointee.is_on != 0
         header.pointee.is_on = isOn ? 1 : 0

@@ -97,7 +97,7 @@ public func tracer_slow_enter(
         }
     }
     let frame = recorder.enter(hook, spills)
-    if kind == UInt8(KIND_APART), let frame { noteThrow(recorder, frame, spills) }
+    if kind == UInt8(KIND_APART) || kind == UInt8(KIND_INSPECT), let frame { noteThrow(recorder, frame, spills) }
     if changesAction { recorder.suspendFaultHandler(until: frame) }
     if kind == UInt8(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
     if kind > UInt8(KIND_OPENS) && kind < UInt8(KIND_ARGUMENTS), let frame { OpenedDescriptors.entered(frame, spills) }

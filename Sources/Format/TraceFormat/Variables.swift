@@ -220,8 +220,14 @@ extension Variables {
         public static func read(_ text: UnsafePointer<UInt8>) -> UnsafePointer<UInt8>?? { .some(text[0] == 0 ? nil : text) }
     }
 
-    /// At most 32, each a pattern and how long its calls may take.
+    /// At most 32, each a pattern and how long its calls may take. A pattern that no function's name fits is of other events: `stall`,
+    /// `exception`.
     public enum Triggers: VariableGrammar {
+        /// A turn of the main thread's event loop took longer: the time between two calls of a function that it waits in.
+        @inlinable public static var stall: StaticString { "(stall)" }
+        /// An exception was raised.
+        @inlinable public static var exception: StaticString { "(exception)" }
+
         public static func read(_ text: UnsafePointer<UInt8>) -> UnsafePointer<UInt8>?? {
             if text[0] == 0 { return .some(nil) }
             var rest = text

@@ -75,7 +75,12 @@ struct KeepOptions: ParsableArguments {
         } catch {
             throw CommandFailure("--when '\(text)': \(error.message)", status: 2)
         }
-        if let function = condition.function, function.contains(where: { "!:>".contains($0) }) {
+        guard let function = condition.function else {
+            throw CommandFailure(
+                "--when '\(text)': name the function, such as 'malloc(\(text))'; a time has a unit, such as 'handle_request > 50ms'",
+                status: 2)
+        }
+        if function.contains(where: { "!:>".contains($0) }) {
             throw CommandFailure("--when '\(text)': the function's name alone, without a module", status: 2)
         }
         return condition
@@ -83,15 +88,16 @@ struct KeepOptions: ParsableArguments {
 
     /// "FUNCTION > TIME"; nil: it is none.
     private static func trigger(_ text: String) -> SnapshotPlan.Trigger? {
+        if text.filter({ $0 != " " }) == "exception" { return .init(pattern: "\(Variables.Triggers.exception)", nanoseconds: 0) }
         let parts = text.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false).map { $0.filter { $0 != " " } }
         guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(where: { ":(".contains($0) }), parts[1].last?.isLetter == true,
             let time = TimeLength(argument: parts[1])
         else { return nil }
-        return .init(pattern: parts[0], nanoseconds: time.nanoseconds.count)
+        return .init(pattern: parts[0] == "stall" ? "\(Variables.Triggers.stall)" : parts[0], nanoseconds: time.nanoseconds.count)
     }
 
     /// Patterns of functions whose calls within their modules are wanted, too: those of times, and `named`, which have conditions.
-    func patterns(and named: [String]) throws -> [String] { try all().times.map(\.pattern) + named }
+    func patterns(and named: [String]) throws -> [String] { try all().times.filter { !$0.isEvent }.map(\.pattern) + named }
 
     /// Chooses the patterns that name functions of the program itself: these are recorded by their own first bytes (`--functions`).
     static func functions(_ patterns: [String], of program: String, arguments: [String]) -> [String] {

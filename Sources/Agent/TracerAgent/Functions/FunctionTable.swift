@@ -47,7 +47,8 @@ enum FunctionTable {
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].hook)) }
         guard let hooking = policy.hooking(of: name, at: target, in: definer) else { return nil }
         let program = hooking.mayHaveArguments ? ArgumentPlan.program(of: name) { FunctionHome.isLibc(definer.image) } : 0
-        let trigger = hooking.mayHaveArguments ? TriggerList.number(function: name.text, path: definer.path) : 0
+        let trigger =
+            hooking.mayHaveArguments || hooking.policy == .raising ? TriggerList.number(function: name.text, path: definer.path) : 0
         guard let index = Stubs.take(hooking.isOrdinary && program == 0 && trigger == 0 ? .call : .special) else { return nil }
         var entry = Entry(
             target: target, name: name.hash, module: UInt32(module), hook: UInt32(index),
@@ -69,6 +70,7 @@ enum FunctionTable {
                 hook.pointee.kind = UInt8(KIND_ARGUMENTS)
             }
         }
+        if trigger != 0 && hooking.kind == UInt8(KIND_APART) { hook.pointee.kind = UInt8(KIND_INSPECT) } // at every call
         hook.pointee.counter = program
         MetadataWriter.function(id, module: UInt32(module), address: target, flags: hooking.recordFlags, name: name)
         ArgumentPlan.use(program, object: 0)

@@ -27,6 +27,8 @@ extension ThreadRecorder {
             countUnwanted()
             return nil
         }
+        let trigger = tracer_function_trigger(hook.pointee.function)
+        if trigger != 0 { tracer_watched_called(hook.pointee.function, trigger, context.pointee.index, context.pointee.tid) }
         let stackPointer = spills.stackPointer, isOwn = isOwnStack(stackPointer) && !isInsideSignalStack(stackPointer)
         let isTailCall = ReturnLabels.contains(spills.returnAddress)
         guard
@@ -74,7 +76,7 @@ extension ThreadRecorder {
             }
         }
         guard let frame = isOwn ? push(stackPointer, tails: tails) : pushAlternate(stackPointer, tails: tails) else { return nil }
-        let mayTrigger = tracer_function_trigger(hook.pointee.function) != 0 && CallConditions.trigger(program, spills)
+        let mayTrigger = trigger != 0 && CallConditions.trigger(program, spills)
         let isWatched = hook.pointee.kind == UInt8(KIND_LOAD) || mayTrigger
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = hook

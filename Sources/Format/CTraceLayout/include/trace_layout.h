@@ -110,19 +110,22 @@ struct trace_clock_sample {
     uint64_t monotonic_ns;
 };
 
-/// A call that took longer than a trigger allows, or tracer_snapshot: somebody wants to keep what the file has of it. Of the newest
+/// A call that was as a trigger says, or tracer_snapshot: somebody wants to keep what the file has of it. Of the newest
 /// TRACE_REQUESTS the process writes one each at TRACE_REQUESTS_OFFSET of the first page, in turn.
 struct trace_request {
     uint64_t begin_ticks;
     uint64_t end_ticks;
     uint32_t thread;
     uint32_t function; // for tracer_snapshot a mark
-    uint32_t trigger;  // its index in TRACER_TRIGGERS, or TRACE_REQUEST_OWN
+    uint32_t trigger;  // its index in TRACER_TRIGGERS, with TRACE_REQUEST_STALL or _EXCEPTION; or TRACE_REQUEST_OWN
     uint32_t number;   // the low bits of its number, from 1; written last, and 0 meanwhile
 };
 #define TRACE_REQUESTS_OFFSET 512
 #define TRACE_REQUESTS 16
 #define TRACE_REQUEST_OWN 0xffffffffu /* tracer_snapshot */
+#define TRACE_REQUEST_INDEX 0xffu
+#define TRACE_REQUEST_STALL 0x100u     /* a turn of the main thread's event loop, until this call of the function that it waits in */
+#define TRACE_REQUEST_EXCEPTION 0x200u /* an exception was raised by this call */
 
 /// The first page of the file. The agent keeps it mapped (MAP_SHARED) for the life of the process.
 struct trace_file_header {

@@ -112,13 +112,13 @@ package struct ArgumentChoice: Sendable {
     }
 
     /// Calls of a chosen function are to fulfil all conditions that name it, if it has what they are about.
-    /// - Parameter machine: ELF e_machine of what is recorded
+    /// - Parameters:
+    ///   - conditions: with a function each
+    ///   - machine: ELF e_machine of what is recorded
     package mutating func set(_ conditions: [CallCondition], for purpose: Purpose, machine: UInt32) throws(Problem) {
         self.purpose = purpose
         for condition in conditions {
-            guard let function = condition.function else {
-                throw .condition("'\(condition.text)': name the function, such as 'malloc(\(condition.text))'")
-            }
+            guard let function = condition.function else { continue }
             var isUsed = false, problem: String?
             for n in functions.indices where fnmatch(function, functions[n].name, 0) == 0 {
                 guard let recorded = RecordedPrototype(text: text(functions[n]), machine: machine) else { continue }

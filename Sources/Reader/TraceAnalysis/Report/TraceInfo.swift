@@ -97,10 +97,14 @@ extension TraceFile {
         if request.number != 0 {
             let name = metadata.functions[request.function].map { demangled($0.rawName) } ?? "function \(request.function)"
             let begin = Ticks(timeScale.even(request.begin_ticks)), end = Ticks(timeScale.even(request.end_ticks))
-            text +=
-                request.trigger == TRACE_REQUEST_OWN
-                ? ": \"\(name)\" at \(moment(request.end_ticks))"
-                : ": \(name) took \(readable(timeScale.nanoseconds(from: begin, to: end))), from \(moment(request.begin_ticks)) on"
+            let took = "took \(readable(timeScale.nanoseconds(from: begin, to: end))), from \(moment(request.begin_ticks)) on"
+            switch request.trigger {
+            case TRACE_REQUEST_OWN: text += ": \"\(name)\" at \(moment(request.end_ticks))"
+            case let trigger where trigger & UInt32(TRACE_REQUEST_STALL) != 0: text += ": a turn of the event loop \(took), until \(name)"
+            case let trigger where trigger & UInt32(TRACE_REQUEST_EXCEPTION) != 0:
+                text += ": an exception was raised at \(moment(request.end_ticks))"
+            default: text += ": \(name) \(took)"
+            }
             if let tid = metadata.threads[request.thread]?.tid { text += ", in thread \(tid)" }
         }
         if header.complete_ticks > header.first.ticks {

@@ -53,7 +53,7 @@ struct SnapshotKeeper {
 
     init(_ plan: SnapshotPlan, directory: String) {
         self.plan = plan
-        result.patterns = plan.triggers.map(\.pattern)
+        result.patterns = plan.triggers.map(\.name)
         self.directory = directory
     }
 
@@ -137,13 +137,14 @@ struct SnapshotKeeper {
 
     /// PROGRAM.2026-11-26T10.04.11.312.FUNCTION-61ms.snapshot.trace, in local time; a later one of the same moment has a number.
     private func name(of one: Pending, _ scale: Scale, _ state: trace_file_header) -> String {
-        let index = Int(one.request.trigger)
-        let reason = plan.triggers.indices.contains(index) ? "\(plan.triggers[index].pattern)-\(Self.short(one.nanoseconds))" : "own"
+        let isOwn = one.request.trigger == TRACE_REQUEST_OWN, index = Int(one.request.trigger & UInt32(TRACE_REQUEST_INDEX))
+        let reason = !isOwn && plan.triggers.indices.contains(index) ? "\(plan.triggers[index].name)-\(Self.short(one.nanoseconds))" : "own"
         let time = SnapshotName.time(state.first_realtime_ns &+ one.end &- state.first.monotonic_ns)
         return SnapshotName.free(in: directory, program: SnapshotName.program(of: one.header.path, pid: state.pid), time, reason)
     }
     private static func short(_ nanoseconds: UInt64) -> String {
         switch nanoseconds {
+        case ..<1000: "\(nanoseconds)ns"
         case ..<1_000_000: "\(nanoseconds / 1000)us"
         case ..<10_000_000_000: "\(nanoseconds / 1_000_000)ms"
         default: "\(nanoseconds / 1_000_000_000)s"

@@ -2,10 +2,13 @@
 import TraceFormat
 
 package struct SnapshotPlan: Equatable, Sendable {
-    /// A function, as the agent finds it (Triggers.swift), and how long its calls may take, in nanoseconds.
+    /// A function, as the agent finds it (Triggers.swift), and how long its calls may take, in nanoseconds; or another event.
     package struct Trigger: Equatable, Sendable {
-        /// FUNCTION or MODULE!FUNCTION; globs.
+        /// FUNCTION or MODULE!FUNCTION; globs. Or Variables.Triggers.stall, or exception.
         package var pattern: String
+        /// It is no function's.
+        package var isEvent: Bool { pattern.hasPrefix("(") }
+        var name: String { isEvent ? String(pattern.dropFirst().dropLast()) : pattern }
         package var nanoseconds: UInt64
 
         package init(pattern: String, nanoseconds: UInt64) {
