@@ -91,7 +91,8 @@ enum LazySlots {
             }
             if let found = map(imageEnd &+ (Architecture.fixupUnit &<< 32) / 4 &* 3) { return found }
         }
-        // In a process that the kernel maps from below (personality(2), ADDR_COMPAT_LAYOUT; an emulator's), stacks and heaps of threads lie above the loader.
+        // In a process that the kernel maps from below (personality(2), ADDR_COMPAT_LAYOUT; an emulator's), stacks and heaps of threads lie
+        // above the loader.
         address = (max(loaderEnd, low &+ 1) &+ 65535) & ~65535
         for _ in 0..<mostMappings where isRight(address) {
             if let end = growing(around: address) ?? ProcessMaps.mapping(around: address)?.upperBound {
