@@ -168,6 +168,43 @@ def who_opened_it_is_the_function_that_called(test):
 CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+)(?:<([^>]*)>)?")
 
 
+STARTS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+static char buffer[100];
+static void use(const char *path, int bytes) {
+    int file = open(path, O_RDONLY);
+    if (file >= 0 && read(file, buffer, bytes) == bytes) close(file);
+}
+int main(int count, char **arguments) {
+    if (count != 4) return 9;
+    use(arguments[1], 40), use(arguments[2], 10), use(arguments[2], 20), use("/nonexistent/before", 1);
+    puts("ready"), fflush(stdout);
+    use(arguments[1], 30), use(arguments[3], 50), use("/nonexistent/after", 1);
+    return 0;
+}
+"""
+
+
+def a_start_has_its_files(test):
+    """Calls that begin before the program is ready, and no others."""
+    program = test.compile("starts", "-O1", source=STARTS)
+    paths = [test.write(name, "x" * 100) for name in ("one", "two", "three")]
+    test.tool("startup", "-o", test.trace(), "--", program, *paths)
+    found = test.json("startup", test.trace())
+    rows = {row["path"]: row for row in found["files"] if row["path"].startswith((test.made, "/nonexistent"))}
+    figures = {path: [row[name] for name in ("opens", "failed_opens", "read_bytes")] for path, row in rows.items()}
+    expect(figures == {paths[0]: [1, 0, 40], paths[1]: [2, 0, 30], "/nonexistent/before": [1, 1, 0]}, f"{figures}")
+    text = test.tool("startup", test.trace()).stdout
+    expect("Files used before ready" in text and paths[0] in text and paths[2] not in text.split("Files used before ready")[1], text)
+    whole = test.json("files", test.trace())["files"]
+    expect({row["path"]: row["read_bytes"] for row in whole if row["path"] in paths} == dict(zip(paths, (70, 30, 50))), "tracer files has all")
+    test.tool("record", "--no-files", "--quiet", "--no-states", "-o", test.path("without.trace"), "--", program, *paths)
+    without = test.json("startup", test.path("without.trace"))
+    expect(without["files"] is None and "Files used" not in test.tool("startup", test.path("without.trace")).stdout, f"{without['files']}")
+
+
 def uses_by_strace(log, cwd):
     """What strace has of each path: opens, failed opens, bytes read and written."""
     files = collections.defaultdict(collections.Counter)

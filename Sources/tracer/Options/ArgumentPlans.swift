@@ -29,6 +29,13 @@ struct ArgumentPlans {
         }
     }
 
+    /// Path of the plan for calls that use files, where nobody has asked for another; nil: there is none, as without a cache.
+    static var ofFiles: String? {
+        if getenv("\(Variables.arguments.name)") != nil { return nil }
+        let plans = ArgumentPlans(lists: [], prototypes: [], hidden: [], files: .cheap, mayKeep: nil)
+        return plans.hasFolder ? (try? plans.make())?.path : nil
+    }
+
     /// There is somewhere to put the plan.
     var hasFolder: Bool { Self.folder(mayKeep) != nil }
 

@@ -25,8 +25,10 @@ package struct FileReport: Sendable {
     private var indices: [String: Int] = [:]
     private var others: Set<UInt64> = []
 
-    /// - Parameter traces: of a run, whole
-    package init(_ traces: [TraceFile], workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil) {
+    /// - Parameters:
+    ///   - traces: of a run, whole
+    ///   - until: calls that begin later are left out; nil: none is. Where given, there is one trace
+    package init(_ traces: [TraceFile], until: Ticks? = nil, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil) {
         let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
         missing = traces.compactMap(\.noSwitches).first
         losses = Losses(traces).lost
@@ -39,7 +41,9 @@ package struct FileReport: Sendable {
         for (n, trace) in ordered.enumerated() {
             let part = Double(n) / Double(max(ordered.count, 1)), next = Double(n + 1) / Double(max(ordered.count, 1))
             let table = progress.part(part, next) {
-                read(trace, FileClock(trace, origin), parent(of: trace, in: ordered[..<n], tables), workers: workers, progress: progress)
+                read(
+                    trace, FileClock(trace, origin), parent(of: trace, in: ordered[..<n], tables), until: until?.raw ?? .max,
+                    workers: workers, progress: progress)
             }
             tables.append(table)
         }
@@ -59,8 +63,8 @@ package struct FileReport: Sendable {
     }
 
     private mutating func read(
-        _ trace: TraceFile, _ clock: FileClock, _ parent: (table: FileTable, isExecuted: Bool, isOther: Bool)?, workers: Int,
-        progress: ReadingProgress?
+        _ trace: TraceFile, _ clock: FileClock, _ parent: (table: FileTable, isExecuted: Bool, isOther: Bool)?, until: UInt64,
+        workers: Int, progress: ReadingProgress?
     ) -> FileTable {
         let folder = trace.metadata.texts[TRACE_TEXT_DIRECTORY]?.first.flatMap { $0.isEmpty ? nil : $0 }
         var table =
@@ -76,7 +80,8 @@ package struct FileReport: Sendable {
         lookUpsWithout &+= found.lookUpsWithout
         isTooMany = isTooMany || found.isTooMany
         var reading = FileReading(trace, clock, names)
-        for step in FileReading.steps(found.calls, reading.opened) { reading.take(step, found.calls, &table, &self) }
+        let calls = until == .max ? found.calls : found.calls.filter { $0.begin < until }
+        for step in FileReading.steps(calls, reading.opened) { reading.take(step, calls, &table, &self) }
         return table
     }
 

@@ -29,6 +29,10 @@ extension StartupTimeline: Record {
         Member("marks", \.marks)
         Member("spans", \.spans)
         Member("advice", "what to look at first") { $0.advice() }
+        Member(
+            "files",
+            "files that the process used until then, as tracer files has them; null: calls that use files were recorded without arguments",
+            \.files)
         Member("loader_audit", "how long finding and mapping each library took; null without --loader") { $0.loaderAudit?.objects }
         Member("notes", \.notes)
     }

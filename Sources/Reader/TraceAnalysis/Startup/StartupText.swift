@@ -9,6 +9,7 @@ extension StartupTimeline {
         lines += lazyLines(top, style)
         lines += loadLines(top, style)
         lines += auditLines(top, style)
+        lines += fileLines(top, style)
         lines += itemLines(top, style)
         lines += markLines(top, style)
         lines += adviceLines(style)

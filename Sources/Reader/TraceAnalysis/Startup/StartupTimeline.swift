@@ -105,6 +105,8 @@ package struct StartupTimeline: Sendable {
     package let marks: [ProgramMark]
     /// Without those that are items.
     package let spans: [ProgramSpan]
+    /// Until ready, the one that took longest first; nil: calls that use files were not recorded with their arguments.
+    package internal(set) var files: [FileUse]?
     /// Functions called on the main thread between main and ready, by self time without the cost of recording, the most first.
     package internal(set) var functionsOfMain: [FunctionShare]
     /// nil: main was not called, or it is not known when.

@@ -90,6 +90,7 @@ struct Startup: ParsableCommand {
         options.output = output
         options.set(Variables.ready, ready)
         options.set(Variables.children, true) // one of them may be what becomes ready
+        options.set(Variables.arguments, ArgumentPlans.ofFiles)
         options.gathersProcesses = true
         options.replaces = true
         return try orFail {
@@ -143,6 +144,7 @@ struct Startup: ParsableCommand {
                     processes: processes, exitStatus: status))
         }
         timeline.addStates(trace)
+        timeline.addFiles(trace)
         timeline.addPlaces(trace, symbolizer)
         try output.show(timeline, json: json) {
             try $0.write(items ? timeline.itemTable(style: $0.style) : timeline.table(top: top, width: $0.width, style: $0.style))
