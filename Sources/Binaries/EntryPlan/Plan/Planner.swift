@@ -591,6 +591,9 @@ struct Planner {
         if lengths.mayWait[index] { function.flags |= UInt8(PLAN_FUNCTION_WAITS) }
         let site = entry.address + UInt64(function.patch)
         withUnsafeMutableBytes(of: &function.original) { $0.copyBytes(from: code.code(at: site).prefix(Int(function.replaced))) }
+        if code.architecture == .x86, function.replaced > 0 {
+            function.starts = X86Relocator.starts(code, site, count: relocated.resume - Int(function.patch))
+        }
         builder.addRelocated(relocated, to: &function)
     }
 }

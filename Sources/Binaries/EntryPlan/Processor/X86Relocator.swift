@@ -167,6 +167,20 @@ enum X86Relocator {
         relocated.fix(PLAN_HIGH32, target, base, at: relocated.bytes.count - 4, end: relocated.bytes.count)
     }
 
+    /// Returns where instructions begin among `count` bytes, and after them, by bits: up to 16 bytes.
+    static func starts(_ code: ModuleCode, _ address: UInt64, count: Int) -> UInt16 {
+        let bytes = code.code(at: address)
+        var instruction = x86_instruction(), offset = 0, starts: UInt16 = 0
+        while offset < 16 {
+            starts |= 1 << UInt16(offset)
+            guard offset < min(count, bytes.count), let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                x86_decode(start + offset, bytes.count - offset, &instruction) != 0
+            else { break }
+            offset += Int(instruction.length)
+        }
+        return starts
+    }
+
     /// How many bytes of it stand before the patch: an endbr64, which an indirect call must find.
     static func kept(_ code: ModuleCode, _ address: UInt64, count: Int) -> Int {
         let bytes = code.code(at: address)

@@ -14,7 +14,7 @@
 
 #define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
 #define PLAN_VERSION 3
-#define PLAN_RULES 18 /* one more whenever the same module would get another plan */
+#define PLAN_RULES 19 /* one more whenever the same module would get another plan */
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
@@ -72,7 +72,7 @@ struct plan_function {
     uint8_t original[6]; // the bytes that are overwritten
     uint8_t landing_original[5];
     uint8_t linked; // offset in the relocated instructions from which its call's return address is set (stack or x30); 0: no call
-    uint16_t unused;
+    uint16_t starts; // x86-64: bit k: an instruction begins k bytes after `patch`, up to `resume` and that included
 };
 
 enum {
