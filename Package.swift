@@ -185,7 +185,7 @@ let package = Package(
             name: "tracer",
             dependencies: [
                 "FunctionUse", "Presentation", "LaunchPage", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "EntryPlan",
-                "ELF", "LaunchLab", "Recorder",
+                "ELF", "LaunchLab", "Recorder", "Unwinding",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: coldSwift,

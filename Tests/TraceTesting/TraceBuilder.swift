@@ -65,7 +65,7 @@ public struct TraceBuilder: Sendable {
 
     /// Adds a record of how many of a module's `functions` have entry patches.
     public mutating func patched(_ module: UInt32, functions: UInt32, patched: UInt32) {
-        let record = trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, reserved: 0)
+        let record = trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, running: 0)
         self.record(TRACE_RECORD_PATCHED, record, [])
     }
 

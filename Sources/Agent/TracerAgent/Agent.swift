@@ -70,7 +70,10 @@ extension Agent {
         let readsKernelClock = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC)
         // Attached agents: a later time may have a time filter, and stubs lead to the trampolines of the first.
         let isFiltered = Limits.hasTimeFilter || Process.isAttached
-        if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: isFiltered) || !ReturnLabels.begin() {
+        if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: isFiltered)
+            || Process.isAttached && !Trampolines.preparePatched(isFiltered: isFiltered) // a later time threads may be there
+            || !ReturnLabels.begin()
+        {
             Message.warn { $0.append("this process may not create executable memory (MDWE, SELinux execmem): it runs unrecorded") }
             return TRACE_ATTACH_NO_CODE
         }
@@ -126,8 +129,8 @@ extension Agent {
         PatchedFunctions.minimumSize = settings.minimumSize
         CalledFunctions.areWanted = settings.mode == .counts
         NameFilter.leavesSlots = settings.mode == .counts
-        HotFunctions.areKept = settings.keepsHot
-        ReturnLabels.servesPatched = settings.functions != nil && !Process.isAttached
+        HotFunctions.areKept = settings.keepsHot || Process.isAttached // counters would be of the first file
+        ReturnLabels.servesPatched = settings.functions != nil || Process.isAttached // a later time may have functions
         Trampolines.recordsSites = settings.callSites
         CacheHome.isUsed = settings.usesCache
         CacheHome.folder = settings.cacheHome

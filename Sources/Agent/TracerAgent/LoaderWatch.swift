@@ -58,6 +58,7 @@ enum LoaderWatch {
         retireChanged(debug)
         flags |= addPresent(debug)
         PatchedFunctions.begin()
+        for n in 0..<ModuleTable.modules.count { PatchedFunctions.patch(n) } // if the agent is attached
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { pendingCount &+= 1 }
         bindPending { !$0.pointee.isSeenUnrelocated }
         // What is left another thread is just relocating, if nobody holds the loader's lock for us. Else the next event finds it.
@@ -196,6 +197,7 @@ enum LoaderWatch {
         ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
         module.pointee.lazy.giveBack()
         ChangedSlots.forget(module.pointee.image.low, module.pointee.image.high)
+        PatchedFunctions.forget(n)
         ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
         InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
         MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
@@ -209,6 +211,7 @@ enum LoaderWatch {
             retireMissing(debug) // a thread that has unmapped some may wait in the hook
             first()
             ChangedSlots.putBack()
+            PatchedFunctions.end()
             LoaderHook.close()
             return true
         }

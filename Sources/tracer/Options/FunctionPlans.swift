@@ -1,4 +1,4 @@
-// The plans that a recording of functions needs, made before the program is started (docs/guide/functions.md).
+// The plans that a recording of functions needs, made before the program is started, or attached to (docs/guide/functions.md).
 import ELF
 import EntryPlan
 import Foundation
@@ -7,6 +7,7 @@ import LaunchLab
 import Presentation
 import Recorder
 import TraceFormat
+import Unwinding
 
 struct FunctionPlans {
     /// Values of `record --functions`: FUNCTION of the program, or MODULE!FUNCTION.
@@ -17,13 +18,28 @@ struct FunctionPlans {
     /// Makes the plans, or finds them in the cache. A line says which are missing; the program is recorded without them.
     func prepare(for program: String, arguments: [String]) {
         guard let executable = Self.executable(ExecTarget.programOfLoader(program, arguments) ?? program) else { return }
+        prepare(executable, called: program) { Self.linkedLibraries(executable) }
+    }
+    /// The same for a process that runs.
+    func prepare(for pid: pid_t) {
+        guard let executable = resolvedPath("/proc/\(pid)/exe") else { return } // attaching says why
+        prepare(executable, called: executable) {
+            var known: Set<String> = [executable]
+            return ProcessMaps(pid: pid).compactMap {
+                $0.isExecutable && $0.path.hasPrefix("/") && known.insert($0.path).inserted ? $0.path : nil
+            }
+            .filter { !$0.hasSuffix(" (deleted)") && !$0.hasPrefix("/memfd:") }
+        }
+    }
+
+    private func prepare(_ executable: String, called program: String, _ findLibraries: () -> [String]) {
         // The agent reads plans from there alone.
         guard let cache = PlanCache(isWanted: mayKeep) else {
             return complain(
                 "no plans are made, and functions without a plan are not recorded: plans are kept in the cache, but \(Self.whyNoCache(mayKeep))"
             )
         }
-        let libraries = patterns.contains { $0.contains("!") } ? Self.linkedLibraries(executable) : []
+        let libraries = patterns.contains { $0.contains("!") } ? findLibraries() : []
         var plans: [String: ModulePlan?] = [:]
         for pattern in patterns {
             let bang = pattern.firstIndex(of: "!")
@@ -113,9 +129,10 @@ struct FunctionPlans {
         return paths
     }
 
-    /// Names of the module as the agent knows it: the last part of the path that it is loaded by, and that of the file.
+    /// Names of the module as the agent knows it: the last part of the path that it is loaded by, and that of the file. Libraries need
+    /// others by their DT_SONAME.
     private static func names(of path: String) -> [String] {
         func last(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
-        return [last(path)] + (resolvedPath(path).map { [last($0)] } ?? [])
+        return [last(path)] + (resolvedPath(path).map { [last($0)] } ?? []) + (SharedLibrary(path: path)?.soname.map { [last($0)] } ?? [])
     }
 }

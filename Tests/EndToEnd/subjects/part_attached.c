@@ -144,12 +144,18 @@ static void *compute(void *given) {
     return 0;
 }
 
+// A function of the program's own, for which there is no slot.
+static __attribute__((noinline)) long own(long n) {
+    __asm__ volatile("");
+    return n + 3;
+}
+
 // errno is its own: what is written to it stays between two calls that do not fail.
 static void *call(void *given) {
     int out = *(int *)given;
     for (long n = 0; !is_over; n++) {
         errno = 1000;
-        if (before(n) != n + 1 || after(n) != n + 2) wrong++;
+        if (before(n) != n + 1 || own(n) != n + 3 || after(n) != n + 2) wrong++;
         calls++;
         static jmp_buf place; // a function that returns twice is recorded by its entry alone
         if (n % 256 == 0 && setjmp(place)) other++;

@@ -29,6 +29,7 @@ struct SpecialFunction {
     nonisolated(unsafe) private static var hashes: UnsafeMutablePointer<UInt32>?
     private static let hashCount: UInt32 = 1024
     static func beginKeys() {
+        if hashes != nil { return }
         hashes = Memory.pages(Int(hashCount) &* MemoryLayout<UInt32>.size)?.assumingMemoryBound(to: UInt32.self)
         guard let hashes else { return }
         func keep(_ hash: UInt32) { hashes[bucket(of: hash & PLAN_NAME_HASH, in: hashes)] = hash & PLAN_NAME_HASH }

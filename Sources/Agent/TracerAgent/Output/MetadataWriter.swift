@@ -146,11 +146,11 @@ enum MetadataWriter {
             Int(TRACE_RECORD_PROTOTYPE), 0,
             trace_prototype_record(record: trace_record(), program: program, text_bytes: UInt32(truncatingIfNeeded: count)), text, count)
     }
-    /// Records how many of the functions of a module that the user wants record their calls themselves.
-    static func patched(module: UInt32, functions: UInt32, patched: UInt32) {
+    /// Records how many of the functions of a module that the user wants record their calls themselves; `running`: as in the record.
+    static func patched(module: UInt32, functions: UInt32, patched: UInt32, running: UInt32 = 0) {
         append(
             Int(TRACE_RECORD_PATCHED), 0,
-            trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, reserved: 0))
+            trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, running: running))
     }
     /// From `ticks` on the calls of the function are not recorded, but counted by this counter; 0: nor that.
     static func suppressed(_ id: UInt32, counter: UInt32, ticks: UInt64) {
@@ -202,7 +202,7 @@ enum MetadataWriter {
         ThreadRecords.becomeChild()
         copyRecords(withTexts: true)
     }
-    /// The same where the agent is attached again: records that `leave` has kept.
+    /// The same where the agent is attached again: records that `leave` has kept. Functions are chosen anew.
     static func copyKept() { copyRecords(withTexts: false) }
     private static func copyRecords(withTexts: Bool) {
         lock.lock()
@@ -227,7 +227,7 @@ enum MetadataWriter {
             let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
             let count = Int(record.pointee.byte_count)
             if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
-            let isWanted = withTexts || record.pointee.type != UInt16(TRACE_RECORD_TEXT)
+            let type = Int(record.pointee.type), isWanted = withTexts || type != Int(TRACE_RECORD_TEXT) && type != Int(TRACE_RECORD_PATCHED)
             if isWanted && isInherited(record), let address = reserve(count) {
                 address.copyMemory(from: record, byteCount: count)
             }

@@ -116,6 +116,32 @@ enum EntryPatch {
     static func writtenBytes(_ function: plan_function) -> Int { Int(function.replaced) }
     static func isJump(_ code: UnsafeRawPointer) -> Bool { code.load(as: UInt32.self) & 0xfc00_0000 == 0x1400_0000 }
 
+    // MARK: - Beside running threads
+
+    /// Each change is a store of one aligned word.
+    static let changesWords = true
+
+    /// As on x86-64. An instruction has as many bytes as a jump.
+    static func forEachJump(
+        _ function: plan_function, base: UInt64, in image: UnsafePointer<Image>, _ body: (EntryJump) -> Bool
+    ) -> Bool {
+        let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
+        return body(
+            EntryJump(address: address, count: 4, byteCount: 4, undo: 0, undoCount: 0, low: address &- reach, high: address &+ reach))
+    }
+    static func word(_ jump: EntryJump, to target: UInt64) -> UInt64 {
+        UInt64(0x1400_0000 | (branch(from: jump.address, to: target) ?? 0))
+    }
+    /// The same of a call site: it stays a `b` or a `bl`.
+    static func siteWord(_ word: UInt64, to stub: UInt64) -> UInt64 {
+        let old = UnsafePointer<UInt32>(bitPattern: UInt(word))!.pointee
+        return UInt64(old & 0xfc00_0000 | (branch(from: word, to: stub) ?? 0))
+    }
+    static func landingBytes(_ jump: EntryJump) -> Int { 4 }
+    static func writeLanding(at address: UnsafeMutableRawPointer, _ jump: EntryJump, to stub: UInt64) {
+        address.storeBytes(of: 0x1400_0000 | (branch(from: UInt64(UInt(bitPattern: address)), to: stub) ?? 0), as: UInt32.self)
+    }
+
     /// Returns where the entry leads, if it begins as a patched one may.
     static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
         var here = address

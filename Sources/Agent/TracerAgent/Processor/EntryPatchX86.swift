@@ -106,6 +106,138 @@ enum EntryPatch {
         address.storeBytes(of: UInt32(truncatingIfNeeded: distance), toByteOffset: 1, as: UInt32.self)
     }
 
+    // MARK: - Beside running threads
+
+    /// False: an instruction may be in two pages, and to be changed while it is fetched.
+    static let changesWords = false
+
+    /// Calls `body` with each jump that can take the place of one of the first instructions, the one that can lead farthest first, until it
+    /// returns true. False: it never did.
+    static func forEachJump(
+        _ function: plan_function, base: UInt64, in image: UnsafePointer<Image>, _ body: (EntryJump) -> Bool
+    ) -> Bool {
+        let start = base &+ UInt64(function.address) &+ UInt64(function.patch), end = Int(function.resume) &- Int(function.patch)
+        if !image.pointee.isCode(start) || !image.pointee.isCode(start &+ 12) { return false }
+        let code = UnsafePointer<UInt8>(bitPattern: UInt(start))!
+        // A function that was moved as a whole may have jumps of its own that lead behind its first byte.
+        let limit = UInt32(function.tactic) == PLAN_WHOLE.rawValue ? 1 : min(Int(function.replaced), end)
+        let isLeft = UInt32(function.flags) & UInt32(PLAN_FUNCTION_RELOCATED_END) != 0
+        var free = jumpBytes &- 1
+        while free >= 0 {
+            var before = UndoneInstructions(), offset = 0
+            while offset < limit, let own = length(function.starts, at: offset) {
+                // Padding is behind a function that is too short.
+                let length = isLeft && offset &+ own == end ? max(own, Int(function.replaced) &- offset) : own
+                if min(length, jumpBytes) > free, !isRepeated(code + offset),
+                    let jump = jump(start &+ UInt64(offset), code + offset, min(length, jumpBytes), free: free, before), body(jump)
+                {
+                    return true
+                }
+                if !before.add(code + offset, length) { break }
+                offset = offset &+ length
+            }
+            free = free &- 1
+        }
+        return false
+    }
+    /// jmp of 32 bits, without prefixes.
+    private static let jumpBytes = 5
+    /// ES, which means nothing to a jump in 64-bit mode (Intel SDM volume 2, 2.1.1 and JMP): it moves the distance on by a byte.
+    private static let prefix: UInt64 = 0x26
+    /// A string instruction that repeats itself, which may be interrupted in the middle: what comes before it cannot be done again then.
+    private static func isRepeated(_ code: UnsafePointer<UInt8>) -> Bool {
+        if code[0] & 0xfe != 0xf2 { return false }
+        let opcode = code[1] & 0xf0 == 0x40 ? code[2] : code[1]
+        return opcode >= 0xa4 && opcode <= 0xaf || opcode >= 0x6c && opcode <= 0x6f
+    }
+    /// Length of the instruction there; nil: none begins there.
+    private static func length(_ starts: UInt16, at offset: Int) -> Int? {
+        let rest = starts &>> UInt16(offset)
+        if rest & 1 == 0 { return nil }
+        return rest == 1 ? 16 &- offset : (rest &>> 1).trailingZeroBitCount &+ 1
+    }
+    /// A jump of which `count` bytes are in the place of an instruction, `free` of these in its distance: prefixes fill up the rest. nil: it would
+    /// lead outside of a program's addresses.
+    private static func jump(
+        _ address: UInt64, _ code: UnsafePointer<UInt8>, _ count: Int, free: Int, _ before: UndoneInstructions
+    ) -> EntryJump? {
+        let prefixes = count &- 1 &- free, byteCount = prefixes &+ jumpBytes, next = address &+ UInt64(byteCount)
+        var low = next &- min(reach, next), high = next &+ reach
+        if count < byteCount { // the low bytes of the distance are free, the others stand there
+            var distance: UInt32 = 0
+            for n in count..<byteCount { distance |= UInt32(code[n]) &<< UInt32((n &- prefixes &- 1) &* 8) }
+            low = next &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance)))
+            high = low &+ (1 &<< UInt64(free &* 8) &- 1)
+            if high >= 1 &<< 47 { return nil }
+        }
+        return EntryJump(
+            address: address, count: count, byteCount: byteCount, undo: before.code, undoCount: before.count, low: low, high: high)
+    }
+    /// The jump's bytes, the first one lowest: up to eight.
+    static func word(_ jump: EntryJump, to target: UInt64) -> UInt64 {
+        var word = 0xe9 | UInt64(UInt32(truncatingIfNeeded: target &- jump.end)) &<< 8, n = jumpBytes
+        while n < jump.byteCount {
+            word = word &<< 8 | prefix
+            n = n &+ 1
+        }
+        return word
+    }
+    /// The same of a call site: its 32 bits.
+    static func siteWord(_ word: UInt64, to stub: UInt64) -> UInt64 { UInt64(UInt32(truncatingIfNeeded: stub &- word &- 4)) }
+
+    /// Bytes at most of what `writeLanding` writes.
+    static func landingBytes(_ jump: EntryJump) -> Int { jump.undoCount &+ 14 }
+    /// Writes the undoing instructions, and a jump to the stub.
+    static func writeLanding(at address: UnsafeMutableRawPointer, _ jump: EntryJump, to stub: UInt64) {
+        address.storeBytes(of: jump.undo, as: UInt64.self)
+        let rest = address + jump.undoCount, distance = Int64(bitPattern: stub &- UInt64(UInt(bitPattern: rest)) &- 5)
+        if Int64(Int32(truncatingIfNeeded: distance)) == distance { return writeJump(at: rest, to: stub) }
+        rest.storeBytes(of: 0x25ff, as: UInt16.self) // jmp *0(%rip)
+        rest.storeBytes(of: 0, toByteOffset: 2, as: UInt32.self)
+        rest.storeBytes(of: stub, toByteOffset: 6, as: UInt64.self)
+    }
+
+    /// The instructions that have been executed when a jump comes, and what undoes them. Whatever they do to registers
+    /// that they have pushed is undone by popping these.
+    private struct UndoneInstructions {
+        /// The first byte is the lowest.
+        private(set) var code: UInt64 = 0
+        private(set) var count = 0
+        private var pushed: UInt16 = 0 // a bit a register
+        private var hasReadResult = false // rax
+
+        /// False: what the instruction does cannot be undone.
+        mutating func add(_ instruction: UnsafePointer<UInt8>, _ length: Int) -> Bool {
+            if length == 1 && instruction[0] == 0x90 { return true }
+            if length == 4 && instruction[0] == 0x48 && instruction[1] == 0x83 && instruction[2] == 0xec { // sub $…, %rsp
+                return undo(0x24_648d48 | UInt64(instruction[3]) &<< 32, 5) // lea …(%rsp), %rsp
+            }
+            let hasPrefix = instruction[0] & 0xf0 == 0x40, opcode = hasPrefix ? instruction[1] : instruction[0]
+            let prefix = hasPrefix ? instruction[0] : 0
+            if length == (hasPrefix ? 2 : 1) && opcode & 0xf8 == 0x50 { // push
+                let number = opcode & 7 | (prefix & 1) &<< 3
+                if number == 4 { return false } // rsp
+                pushed |= 1 &<< UInt16(number)
+                let pop = 0x58 | UInt64(number & 7)
+                return number < 8 ? undo(pop, 1) : undo(0x41 | pop &<< 8, 2)
+            }
+            // mov and xor between two registers
+            if length != (hasPrefix ? 3 : 2) || opcode & 0xfd != 0x31 && opcode & 0xfd != 0x89 { return false }
+            let operands = instruction[length &- 1]
+            if operands < 0xc0 { return false }
+            if operands == 0xc0 && opcode & 0xfd == 0x31 && prefix & 5 == 0 { return !hasReadResult } // xor %eax, %eax
+            hasReadResult = hasReadResult || operands & 7 == 0 || operands &>> 3 & 7 == 0 // or r8
+            let changed = opcode & 2 == 0 ? operands & 7 | (prefix & 1) &<< 3 : operands &>> 3 & 7 | (prefix & 4) &<< 1
+            return pushed &>> UInt16(changed) & 1 != 0
+        }
+        private mutating func undo(_ instruction: UInt64, _ byteCount: Int) -> Bool {
+            if count &+ byteCount > 8 { return false }
+            code = code &<< UInt64(byteCount &* 8) | instruction
+            count = count &+ byteCount
+            return true
+        }
+    }
+
     /// Returns where the entry leads, if it begins as a patched one may. `address` is code.
     static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
         var here = address

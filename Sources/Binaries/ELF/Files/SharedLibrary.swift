@@ -6,6 +6,8 @@ package struct SharedLibrary: Sendable {
     package var elfMachine: UInt16
     /// DT_NEEDED, in order.
     package private(set) var needed: [String] = []
+    /// DT_SONAME.
+    package private(set) var soname: String?
     private var notes: [(owner: String, type: UInt32, bytes: [UInt8])] = []
 
     /// nil when the file is not there, or not an ELF file of 64 bits.
@@ -17,10 +19,10 @@ package struct SharedLibrary: Sendable {
             var entry = GElf_Dyn()
             for index in 0..<Int32(clamping: UInt64(data.pointee.d_size) / 16) {
                 guard gelf_getdyn(data, index, &entry) != nil, entry.d_tag != DT_NULL else { break }
-                guard entry.d_tag == DT_NEEDED,
+                guard entry.d_tag == DT_NEEDED || entry.d_tag == DT_SONAME,
                     let name = elf_strptr(file.elf, Int(header.sh_link), Int(truncatingIfNeeded: entry.d_un.d_val))
                 else { continue }
-                needed.append(String(cString: name))
+                if entry.d_tag == DT_SONAME { soname = String(cString: name) } else { needed.append(String(cString: name)) }
             }
         }
         for segment in file.programHeaders where segment.kind == .note {

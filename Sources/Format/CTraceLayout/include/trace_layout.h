@@ -546,7 +546,7 @@ struct trace_patched_record {
     uint32_t module;
     uint32_t functions;
     uint32_t patched;
-    uint32_t reserved;
+    uint32_t running; // 0: before any of its code ran; else while threads ran it, and one less than this are left for that reason
 };
 /// From this moment on the function is suppressed (hot): not all its calls are recorded, because they are short and very many. Those that
 /// are not are counted.

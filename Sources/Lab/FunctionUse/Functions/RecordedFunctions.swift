@@ -34,6 +34,7 @@ struct RecordedFunctions {
             return planned.map { _ in why }
         }
         let isMain = module.index == trace.executableModule?.index
+        let left = trace.metadata.leftWhileRunning[module.index]
         var wanted = 0, eligible = 0, doubtful = 0
         var reasons = planned.map { function -> UnknownReason? in
             if function.byteCount < minimumSize, function.isLeaf { return .small }
@@ -47,11 +48,13 @@ struct RecordedFunctions {
             }
             return doubt(about: function)
         }
-        let special = eligible - patched.patched
+        let special = eligible - patched.patched - (left ?? 0)
         if wanted != patched.functions || special < 0 || special > doubtful { return planned.map { _ in .otherPlan } }
         if special == 0 { // all of them are
             for index in reasons.indices where reasons[index] == .slotAlone { reasons[index] = doubt(about: planned[index]) }
         }
+        // It may have been called before the trace begins, or be one of those that were left.
+        if left != nil { for index in reasons.indices where reasons[index] == nil { reasons[index] = .wasRunning } }
         return reasons
     }
 

@@ -18,6 +18,8 @@ package enum UnknownReason: Hashable, Sendable {
     case lost
     /// The program began to record by itself.
     case laterStart
+    /// The trace is of a program that ran already.
+    case wasRunning
     case resolver
     /// Only its direct calls are recorded, and there may be others.
     case otherCalls
@@ -33,6 +35,7 @@ package enum UnknownReason: Hashable, Sendable {
         case .otherPlan: "Its module was recorded with a plan that differs from the one this tool makes."
         case .lost: "Calls are missing from one of the traces: it may have been called there."
         case .laterStart: "One of the traces starts when the program called tracer_start: it may have been called before."
+        case .wasRunning: "One of the traces is of a process that was attached to: it may have been called before."
         case .resolver: "It is an IFUNC resolver: in a module loaded at start-up, the loader calls it before recording begins."
         case .otherCalls: "Only direct calls of it are recorded, not by pointer: it may have been called by its address."
         }

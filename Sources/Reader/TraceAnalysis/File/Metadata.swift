@@ -68,6 +68,8 @@ package struct Metadata: Sendable, RecordReader {
     private(set) var clockSamples: [trace_clock_sample] = []
     /// Modules whose functions the user wants recorded: how many there are, and how many of them are. None: there was no plan.
     package private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
+    /// Modules that were patched while threads ran them, and how many of these functions are not recorded for that reason.
+    package private(set) var leftWhileRunning: [UInt32: Int] = [:]
     /// Functions of which not all calls are recorded from a moment on, by id: there were very many, and they are short.
     package private(set) var suppressed: [UInt32: Ticks] = [:]
     /// Functions whose later calls are counted, by the number of their counter in `passed`.
@@ -230,6 +232,7 @@ package struct Metadata: Sendable, RecordReader {
             let patched = try body(trace_patched_record.self, buffer, offset, byteCount)
             guard patched.patched <= patched.functions else { throw DamagedRecord() }
             self.patched[patched.module] = (Int(patched.functions), Int(patched.patched))
+            if patched.running > 0 { leftWhileRunning[patched.module] = Int(patched.running) - 1 }
         case TRACE_RECORD_SUPPRESSED:
             let hot = try body(trace_suppressed_record.self, buffer, offset, byteCount)
             suppressed[hot.function] = min(suppressed[hot.function] ?? Ticks(hot.ticks), Ticks(hot.ticks))

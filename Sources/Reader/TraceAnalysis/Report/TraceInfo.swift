@@ -145,10 +145,11 @@ extension TraceFile {
         let functions = patched.values.reduce(0) { $0 + $1.functions }, recorded = patched.values.reduce(0) { $0 + $1.patched }
         var texts: [String] = []
         if functions > 0 {
-            let left = functions - recorded
+            let running = metadata.leftWhileRunning.values.reduce(0, +), left = functions - recorded - running
             texts.append(
                 "\(grouped(recorded)) of \(counted(functions, "function")) recorded"
-                    + (left > 0 ? "; \(grouped(left)) not recorded: tracer plan shows why" : ""))
+                    + (left > 0 ? "; \(grouped(left)) not recorded: tracer plan shows why" : "")
+                    + (running > 0 ? "; \(grouped(running)) not recorded: their code cannot be changed while threads run" : ""))
         }
         if !metadata.suppressed.isEmpty {
             let count = counted(UInt64(metadata.suppressed.count), "short function")

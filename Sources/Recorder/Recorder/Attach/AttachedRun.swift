@@ -26,6 +26,8 @@ package struct AttachedRun {
     private let target: AttachTarget
     private let claim: AttachClaim
     private let settings: [(name: String, value: String)]
+    /// Functions of another user's process are to be recorded: where their plans are.
+    private let plansToLend: String?
     /// The traces are there while it records.
     package let directory: String
     private let isNamed: Bool
@@ -52,7 +54,17 @@ package struct AttachedRun {
         where setting.name != Variables.output.name.description && !settings.contains(where: { $0.name == setting.name }) {
             if let value = environment[setting.name] { settings.append((setting.name, value)) }
         }
+        guard !settings.contains(where: { $0.name == Variables.mode.name.description && Variables.mode.read($0.value) == .counts }) else {
+            throw .usage("mode counts counts functions by their entries from their first call on: start the program with tracer record")
+        }
         target = try AttachTarget(pid: pid)
+        // The process need not know where plans are.
+        var plans: String?
+        if settings.contains(where: { $0.name == Variables.functions.name.description }) {
+            plans = environment["XDG_CACHE_HOME"] ?? environment["HOME"].map { $0 + "/.cache" }
+            if let plans, target.user == geteuid() { settings.append(("XDG_CACHE_HOME", plans)) }
+        }
+        plansToLend = target.user == geteuid() ? nil : plans.map { $0 + "/tracer/plans" }
         claim = try AttachClaim(pid)
         self.limit = limit
         guard let current = getcwd(nil, 0) else {
@@ -116,7 +128,11 @@ package struct AttachedRun {
         let process = recorder_open_process(target.pid)
         defer { if process >= 0 { close(process) } }
         let watch = FileWatch(template: template, session: session)
-        var injection: AgentInjection
+        var injection: AgentInjection, settings = settings
+        let lent = plansToLend.flatMap { LentPlans(for: target, from: $0) }
+        defer { lent?.remove() }
+        // Nothing else of a cache is kept there.
+        if let lent { settings += [("XDG_CACHE_HOME", lent.home), (Variables.cache.name.description, "off")] }
         do {
             injection = try AgentInjection(target)
             try injection.begin(settings)

@@ -9,14 +9,15 @@ struct Attach: ParsableCommand {
         abstract: "Records the calls of a process that is already running.",
         discussion: """
             The process goes on, during and after: Ctrl-C, or the end of --for, takes back what was changed in it. Recorded are calls \
-            between the program and its libraries, and between libraries. No thread that waits in a system call is interrupted where that \
-            could be noticed, and only one is stopped, for about as long as a dlopen takes.
+            between the program and its libraries, and between libraries; with --functions also calls within a module. No thread that \
+            waits in a system call is interrupted where that could be noticed, and only one is stopped, for about as long as a dlopen takes.
 
             You must be allowed to trace the process: it is yours, and kernel.yama.ptrace_scope is 0; or you are root.
 
             EXAMPLES
               tracer attach 4711 --for 10s           # ten seconds of it
               tracer attach $(pgrep -o nginx)        # until Ctrl-C
+              tracer attach 4711 --for 5s --functions '*'   # its own functions, too
               tracer attach 4711 --mode ring --max-size 64M   # until Ctrl-C; keeps the end
             """)
 
@@ -30,6 +31,10 @@ struct Attach: ParsableCommand {
     var force = false
     @OptionGroup
     var calls: CallOptions
+    @Option(help: .setting(Variables.functions))
+    var functions: [String] = []
+    @Option(help: .setting(Variables.minimumSize))
+    var minSize: String?
     @Option(help: ArgumentHelp("full keeps everything, ring keeps the end. TRACER_MODE.", valueName: "full|ring"))
     var mode: String?
     @OptionGroup
@@ -46,6 +51,8 @@ struct Attach: ParsableCommand {
         options.output = output
         options.replaces = force
         calls.set(in: &options)
+        options.set(Variables.functions, functions)
+        options.set(Variables.minimumSize, minSize)
         options.set(Variables.mode, mode)
         if let condition = try kept.conditions().first {
             throw CommandFailure(
@@ -55,6 +62,7 @@ struct Attach: ParsableCommand {
         options.set(Variables.quiet, true) // the process's stderr is not the user's
         let result: AttachedRun.Result = try orFail {
             var run = try AttachedRun(pid: pid, options: options, for: length?.nanoseconds.count)
+            if !functions.isEmpty { FunctionPlans(patterns: functions, mayKeep: nil).prepare(for: pid) }
             if !quiet {
                 let isEndless = length == nil
                 run.whenBegun = { complain("recording \($0.name) (\($0.pid))\(isEndless ? "; Ctrl-C ends it" : "")") }

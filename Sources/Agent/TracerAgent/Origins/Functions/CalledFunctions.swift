@@ -2,12 +2,7 @@
 // all that the file gets. Soon afterwards its first bytes are restored, so that it costs nothing from then on, however often it is
 // called.
 //
-// Other threads may be running there, and no store puts five bytes in place so that everybody sees either all of the old or all of the new
-// ones (Intel SDM volume 3, "Handling Self- and Cross-Modifying Code"); nor may code be writable while it is executed. So a block of pages
-// is mapped from the file once more (FilePages.swift), becomes there what it is to be, and mremap(2) moves it over the block: the kernel
-// takes the old pages away before it puts the new ones in, and holds mmap_lock meanwhile (mm/mremap.c, mremap_to), so that whoever comes
-// waits in a page fault. No instruction is read from both. A thread that has jumped to the stub goes on there, since stubs stay for ever.
-// In /proc/self/maps the code is the file's before and afterwards, and a page without a replaced function is the file's own again.
+// Other threads may be running there (ExchangedCode.swift). A thread that has jumped to the stub goes on there, since stubs stay for ever.
 import CSupport
 import CTraceLayout
 
@@ -94,11 +89,11 @@ enum CalledFunctions {
 
     private static func putBack(since begin: UInt64) {
         // For a moment there is more memory, which the program might want.
-        let hasSpace =
+        let isPossible =
             ResourceLimit.soft(ResourceLimit.addressSpace) == .max && ResourceLimit.soft(ResourceLimit.data) == .max
             && TraceSpace.isRealKernel
         for n in 0..<called.count where called[n].replaced.pointee.state == .isToBePutBack {
-            if !hasSpace || !replaceBlock(of: n) { leave(n) }
+            if !isPossible || !replaceBlock(of: n) { leave(n) }
         }
         called.removeAll()
         let now = Clock.monotonic()
@@ -112,38 +107,15 @@ enum CalledFunctions {
     /// With all that are to be put back there. False: it cannot be done for this one.
     private static func replaceBlock(of first: Int) -> Bool {
         guard let block = block(of: called[first].replaced.pointee, in: called[first].module) else { return false }
-        let byteCount = Int(block.upperBound &- block.lowerBound)
-        guard let wanted = Memory.pages(byteCount) else { return false }
-        defer { Memory.release(wanted, byteCount) }
-        Memory.populate(wanted, byteCount)
-        wanted.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
-        forEach(in: block, from: first) { n in
-            let replaced = called[n].replaced.pointee
-            if !replaced.putBack(into: wanted + Int(replaced.address &- block.lowerBound)) { leave(n) }
-        }
-        guard let code = FilePages.map(block, of: ModuleTable.modules.pointer(called[first].module).pointee.image) else { return false }
-        let address = UInt64(UInt(bitPattern: code))
-        if !Memory.protect(address, UInt64(byteCount), Memory.readWrite) || !become(wanted, code, byteCount)
-            || !Memory.protectCode(address, UInt64(byteCount)) || !Memory.move(code, byteCount, to: block.lowerBound)
-        {
-            Memory.release(code, byteCount)
-            return false
-        }
-        forEach(in: block, from: first) { leave($0) }
-        return true
-    }
-    /// A page that is as it is to be stays the file's own. False: no memory for the others.
-    private static func become(_ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
-        let page = Memory.pageBytes
-        var offset = 0
-        while offset < byteCount {
-            if !Memory.isSame(wanted + offset, code + offset, page) {
-                if Memory.populate(code + offset, page) != 0 { return false }
-                (code + offset).copyMemory(from: wanted + offset, byteCount: page)
+        let image = ModuleTable.modules.pointer(called[first].module).pointee.image
+        let isDone = ExchangedCode.exchange(block, of: image) { copy in
+            forEach(in: block, from: first) { n in
+                let replaced = called[n].replaced.pointee
+                if !replaced.putBack(into: copy + Int(replaced.address &- block.lowerBound)) { leave(n) }
             }
-            offset = offset &+ page
         }
-        return true
+        if isDone { forEach(in: block, from: first) { leave($0) } }
+        return isDone
     }
     private static func forEach(in block: Range<UInt64>, from first: Int, _ body: (Int) -> Void) {
         for n in first..<called.count {
@@ -152,32 +124,13 @@ enum CalledFunctions {
         }
     }
 
-    /// As much of the module's code as is copied at once. Always the same blocks, so that they stay few: each is a mapping of its own
-    /// afterwards, of which a process has 65,530 (vm.max_map_count). nil: the bytes are in two of them, or this code is not to be replaced,
-    /// or the module's first page, which FilePages takes for a moment, has such bytes too.
+    /// nil: this code is not to be replaced, or the module's first page has replaced bytes, too.
     private static func block(of replaced: ReplacedBytes, in module: Int) -> Range<UInt64>? {
-        let entry = ModuleTable.modules.pointer(module)
+        let entry = ModuleTable.modules.pointer(module), page = UInt64(Memory.pageBytes)
         // Nothing reports when modules of other namespaces are unloaded.
         if entry.pointee.state == .retired || !entry.pointee.inBaseNamespace { return nil }
-        let image = entry.pointee.image, page = UInt64(Memory.pageBytes), most = page &* 64
+        let image = entry.pointee.image
         if PatchedFunctions.firstReplaced(in: module) < (image.low & ~(page &- 1)) &+ page { return nil }
-        for n in 0..<image.segmentCount {
-            let segment = image.segment(n), start = image.bias &+ segment.address
-            if segment.type != ProgramHeader.load || replaced.address &- start >= segment.memoryBytes { continue }
-            if segment.flags != ProgramHeader.readable | ProgramHeader.executable { return nil }
-            let segmentLow = start & ~(page &- 1), segmentHigh = (start &+ segment.memoryBytes &+ page &- 1) & ~(page &- 1)
-            let low = segmentLow &+ (replaced.address &- segmentLow) / most &* most, high = min(low &+ most, segmentHigh)
-            return replaced.end <= high && !isWritable(low..<high, page) ? low..<high : nil
-        }
-        return nil
-    }
-    /// A program that has made its code writable writes to it.
-    private static func isWritable(_ block: Range<UInt64>, _ page: UInt64) -> Bool {
-        var address = block.lowerBound
-        while address < block.upperBound {
-            if Memory.tryWriting(address) != -Failure.address { return true }
-            address = address &+ page
-        }
-        return false
+        return ExchangedCode.block(of: replaced.address..<replaced.end, in: image)
     }
 }

@@ -1,6 +1,7 @@
 // Functions with an entry patch: their first bytes lead to a stub, and that to the trampolines. `tracer plan` has determined which bytes
 // can be replaced, and by what (docs/internals/entry-patches.md); here a plan is applied to a module before any of its code runs: at the
-// start, or when it has just been mapped. A function gets an id at its first call.
+// start, or when it has just been mapped; or, where the agent is attached, beside threads that run it (ChangedEntries.swift). A function
+// gets an id at its first call.
 import CSupport
 import CTraceLayout
 
@@ -22,12 +23,18 @@ enum PatchedFunctions {
         var base: UInt64 = 0 // base of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each hook, where they are to be put back
         var firstWritten: UInt64 = 0 // lowest address in the module at which something was written
+        var entries: ChangedEntries? // changes while threads run (the agent is attached), of the functions that are `selected`
+        var selected: UInt64 = 0
     }
     nonisolated(unsafe) private static var areas = Table<Area>() // ModuleLock is held by who appends
 
     /// Returns true if the function records its calls itself, so that no slot needs to.
     @inline(__always) static func isPatched(_ address: UInt64, in module: Int) -> Bool {
-        wanted != nil && module < areas.count && areas[module].code != 0 && leadsToStub(address, module)
+        wanted != nil && module < areas.count && areas[module].code != 0
+            && (Process.isAttached ? isChanged(address, module) : leadsToStub(address, module))
+    }
+    @inline(never) private static func isChanged(_ address: UInt64, _ module: Int) -> Bool {
+        areas.pointer(module).pointee.entries?.leads(address) ?? false
     }
     @inline(never) private static func leadsToStub(_ address: UInt64, _ module: Int) -> Bool {
         let image = withUnsafePointer(to: &ModuleTable.modules.pointer(module).pointee.image) { $0 }
@@ -54,7 +61,7 @@ enum PatchedFunctions {
         }
         FileJob.awaitEnd()
         isAlone = !Process.wasRunning && Process.isAlone
-        if wanted != nil && !isAlone {
+        if wanted != nil && !isAlone && !Process.isAttached {
             Message.warn {
                 $0.append(
                     Process.wasRunning
@@ -62,10 +69,24 @@ enum PatchedFunctions {
                         : "other threads already run, or /proc cannot be read: functions of loaded modules are recorded only through slots")
             }
         }
-        if Process.isAttached { wanted = nil } // detaching would leave them
+        if Process.isAttached && wanted != nil && !ExchangedCode.isPossible {
+            Message.warn { $0.append("functions are recorded only through slots: an emulator does not exchange pages as the kernel does") }
+            wanted = nil
+        }
         SpecialFunction.answersUnwinders = wanted != nil
-        if wanted != nil { ReturnLocations.offer() }
+        if wanted != nil && !Process.isAttached { ReturnLocations.offer() }
         if wanted != nil { SpecialFunction.beginKeys() }
+    }
+    /// The agent is detached: the functions' code is as it was, and their stubs stay.
+    static func end() {
+        wanted = nil
+        for n in 0..<areas.count where areas[n].entries?.mayBeInPlace ?? false {
+            areas.pointer(n).pointee.entries!.putBack(in: ModuleTable.modules.pointer(n).pointee.image)
+        }
+    }
+    /// The module is no longer mapped.
+    static func forget(_ index: Int) {
+        if index < areas.count && areas[index].entries != nil { areas.pointer(index).pointee.entries!.forget() }
     }
     /// True if the process has one thread, and that has not entered the program. Otherwise the code of modules may be running, which is
     /// not executable while it is patched, or be returned to in the middle of what is replaced.
@@ -85,7 +106,11 @@ enum PatchedFunctions {
         guard let wanted else { return }
         while areas.count <= index { if !areas.append(Area()) { return } }
         let module = ModuleTable.modules.pointer(index)
-        if module.pointee.state != .pending || module.pointee.load == 0 && !isAlone || ReturnLocations.isUnanswered(module) { return }
+        if module.pointee.state != .pending || module.pointee.load == 0 && !isAlone && !Process.isAttached
+            || ReturnLocations.isUnanswered(module)
+        {
+            return
+        }
         let isMain = module.pointee.image.contains(Process.entry)
         if !EntryFilter.mayMatch(wanted, in: module.pointee.name, isMain: isMain) { return }
         if module.pointee.image.hasTextRelocations { return refuse(module, "its code is changed when it is loaded (DT_TEXTREL)") }
@@ -115,11 +140,21 @@ enum PatchedFunctions {
         }
         defer { work.release() }
         if work.isDamaged { return refuseDamaged(module) }
-        if work.matched > 0 {
-            if work.count > 0 {
-                if !apply(&work, module) { return }
-            }
-            MetadataWriter.patched(module: UInt32(index), functions: work.matched, patched: work.count)
+        if work.matched == 0 { return }
+        if work.count > 0 && !apply(&work, module) { return }
+        MetadataWriter.patched(
+            module: UInt32(index), functions: work.matched, patched: work.count &- work.left,
+            running: Process.isAttached ? work.left &+ 1 : 0)
+        if work.left > 0 { reportLeft(work.left, of: work.count, module) }
+    }
+    @inline(never) private static func reportLeft(_ left: UInt32, of count: UInt32, _ module: UnsafeMutablePointer<Module>) {
+        Message.warn {
+            $0.append(decimal: UInt64(left))
+            $0.append(" of ")
+            $0.append(decimal: UInt64(count))
+            $0.append(" functions of ")
+            $0.append(contentsOf: module.pointee.name)
+            $0.append(" are not recorded: their code cannot be changed while threads run")
         }
     }
 
@@ -156,6 +191,7 @@ enum PatchedFunctions {
         var count: UInt32 = 0 // how many of them are to be patched
         var codeBytes: UInt64 = 0
         var shapes: UInt32 = 0
+        var left: UInt32 = 0 // how many of these cannot be patched beside running threads
         private(set) var stubs: UnsafeMutablePointer<UInt64>? // one a function of the plan, 0: it is not recorded by call sites
         var isDamaged = false // the plan's names are
 
@@ -163,6 +199,12 @@ enum PatchedFunctions {
         static let isAsked: UInt8 = 2 // if its code does not say otherwise, by its name
 
         var plan: PlanContent { source.plan }
+        /// A number for the functions that are to be patched: another time others may be.
+        var selection: UInt64 {
+            var number: UInt64 = 1
+            for n in 0..<plan.functionCount where chosen[n] != 0 { number = plan_mix(number, UInt64(n)) }
+            return number
+        }
 
         func release() {
             Memory.release(chosen, max(plan.functionCount, 1))
@@ -188,12 +230,12 @@ enum PatchedFunctions {
             guard let stubs, let n = plan.number(at: address), stubs[n] != 0 else { return nil }
             return stubs[n]
         }
-        /// Calls `body` with each call site of a chosen function, and the function's stub.
-        func forEachSite(_ body: (_ word: UInt64, _ stub: UInt64) -> Void) {
+        /// Calls `body` with each call site of a chosen function, the function's stub, and its number.
+        func forEachSite(_ body: (_ word: UInt64, _ stub: UInt64, _ number: Int) -> Void) {
             guard let stubs else { return }
             for k in 0..<plan.siteCount {
                 let site = plan.site(k), stub = stubs[Int(site.function)]
-                if stub != 0 { body(base &+ UInt64(site.word), stub) }
+                if stub != 0 { body(base &+ UInt64(site.word), stub, Int(site.function)) }
             }
         }
         /// Returns true if all calls of the function are where the plan says.
@@ -315,10 +357,13 @@ enum PatchedFunctions {
     private static func apply(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan, image = module.pointee.image
         let old = areas[work.index]
-        if !mayMakeCode() || !Trampolines.preparePatched(isFiltered: Limits.hasTimeFilter) || !ReturnLabels.beginPatched() {
+        if !mayMakeCode() || !Trampolines.preparePatched(isFiltered: Limits.hasTimeFilter || Process.isAttached)
+            || !ReturnLabels.beginPatched()
+        {
             _ = Message.refuseCode()
             return false
         }
+        if Process.isAttached { return applyBesideThreads(&work, module) }
         if !openText(image, Memory.readWrite) {
             refuse(module, "its code cannot be made writable (SELinux execmod)")
             return false
@@ -335,21 +380,14 @@ enum PatchedFunctions {
         if work.count == 0 { return true }
         // The same file at the same address as before: it has stubs.
         let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
-        guard var area = isAgain ? old : makeArea(work, image) else {
-            refuse(module, "there is no free address space for stubs near it")
-            return false
-        }
-        if !work.placeStubs(from: area.code) {
+        guard var area = isAgain ? old : makeFilledArea(&work, module) else { return false }
+        if isAgain && !work.placeStubs(from: area.code) {
             refuse(module, "there is no memory for it")
-            return false
-        }
-        if !isAgain && !fill(area, work, module) {
-            _ = Message.refuseCode()
             return false
         }
         var address = area.code, count = 0, first = UInt64.max
         // First the sites: some are among bytes that are replaced, and stay so when these are put back.
-        work.forEachSite { word, stub in
+        work.forEachSite { word, stub, _ in
             EntryPatch.lead(word, to: stub)
             first = min(first, word)
         }
@@ -372,6 +410,68 @@ enum PatchedFunctions {
         area.firstWritten = first
         areas[work.index] = area
         return true
+    }
+
+    /// Stubs, and all that belongs to them. nil: it cannot be had; a line says why.
+    private static func makeFilledArea(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Area? {
+        guard let area = makeArea(work, module.pointee.image) else {
+            refuse(module, "there is no free address space for stubs near it")
+            return nil
+        }
+        if !work.placeStubs(from: area.code) {
+            refuse(module, "there is no memory for it")
+            return nil
+        }
+        if fill(area, work, module) { return area }
+        _ = Message.refuseCode()
+        return nil
+    }
+
+    /// Threads may be running the module's code, or come back to any of it.
+    private static func applyBesideThreads(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
+        let image = withUnsafePointer(to: &module.pointee.image) { $0 }, old = areas[work.index]
+        if !isAsPlanned(&work, image) {
+            refuse(module, "its code differs from its plan: something has changed it")
+            return false
+        }
+        if work.count == 0 { return true }
+        let selection = work.selection
+        if old.entries == nil || old.selected != selection || old.base != work.base {
+            guard var area = makeFilledArea(&work, module) else { return false }
+            area.entries = chooseEntries(work, area, image)
+            area.selected = selection
+            if area.entries == nil {
+                refuse(module, "there is no memory for it")
+                return false
+            }
+            areas[work.index] = area
+        }
+        work.left = work.count &- areas.pointer(work.index).pointee.entries!.put(in: image.pointee)
+        return true
+    }
+    /// nil: there is no memory.
+    private static func chooseEntries(_ work: Work, _ area: Area, _ image: UnsafePointer<Image>) -> ChangedEntries? {
+        let plan = work.plan
+        var sites = 0
+        work.forEachSite { _, _, _ in sites = sites &+ 1 }
+        guard var landings = Landings() else { return nil }
+        defer { landings.release() }
+        guard var entries = ChangedEntries(capacity: Int(work.count) &+ sites) else { return nil }
+        work.forEachSite { word, stub, number in
+            entries.addSite(word, to: stub, function: work.base &+ UInt64(plan.function(number).pointee.address))
+        }
+        var n = plan.functionCount, stub = area.code &+ area.used
+        while n > 0 {
+            n = n &- 1
+            if work.chosen[n] == 0 { continue }
+            let function = plan.function(n)
+            stub = stub &- work.bytes(function.pointee)
+            if PlanContent.isByCalls(function) { continue }
+            _ = entries.addEntry(function.pointee, base: work.base, to: stub, in: image, &landings)
+        }
+        if landings.publish() { return entries }
+        entries.release()
+        return nil
     }
 
     /// Returns true if written memory may be executed afterwards: else the module's code, once it is writable, could never run again
@@ -404,7 +504,7 @@ enum PatchedFunctions {
                 }
                 next &+= 1
             }
-            if high > low { Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(low))!, Int(high &- low)) }
+            if high > low && !Process.isAttached { Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(low))!, Int(high &- low)) }
             for n in first..<next where work.chosen[n] != 0 {
                 let fits =
                     PlanContent.isByCalls(plan.function(n))

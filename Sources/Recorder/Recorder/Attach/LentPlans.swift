@@ -1,0 +1,61 @@
+// Plans for a process of another user, which believes no files but that user's own (CacheHome.swift): copies in a folder of its own, for as long as
+// it is recorded.
+import ELF
+import Glibc
+import Unwinding
+
+struct LentPlans {
+    /// What the process takes for XDG_CACHE_HOME.
+    let home: String
+    private let names: [String]
+
+    private var outer: String { home + "/tracer" }
+    private var folder: String { outer + "/plans" }
+
+    /// Copies the plans of the modules that the process has now. nil: it cannot be done.
+    /// - Parameter cache: path of the tool's own plans
+    init?(for target: AttachTarget, from cache: String) {
+        var template = Array("/tmp/tracer-plans.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { return nil }
+        home = String(cString: template)
+        var paths: Set<String> = [], copied: [String] = []
+        for map in ProcessMaps(pid: target.pid) where map.isExecutable && map.path.hasPrefix("/") { paths.insert(map.path) }
+        let inner = home + "/tracer", plans = inner + "/plans"
+        // Nobody else can write there until all is written.
+        guard mkdir(inner, 0o700) == 0, mkdir(plans, 0o700) == 0 else {
+            rmdir(inner)
+            rmdir(home)
+            return nil
+        }
+        for path in paths {
+            guard let id = buildID(ofFile: path), !id.isEmpty, case let name = hexadecimal(id) + ".plan",
+                Self.copy(cache + "/" + name, to: plans + "/" + name, target)
+            else { continue }
+            copied.append(name)
+        }
+        names = copied
+        guard chown(plans, target.user, target.group) == 0, chmod(inner, 0o711) == 0, chmod(home, 0o711) == 0 else {
+            remove()
+            return nil
+        }
+    }
+
+    private static func copy(_ path: String, to copy: String, _ target: AttachTarget) -> Bool {
+        guard let content = ProcessStatus.readAll(path), !content.isEmpty else { return false }
+        let file = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var written = 0
+        while written < content.count {
+            let count = content.withUnsafeBytes { write(file, $0.baseAddress! + written, $0.count - written) }
+            if count <= 0 { return false }
+            written += count
+        }
+        return fchown(file, target.user, target.group) == 0
+    }
+
+    func remove() {
+        for name in names { unlink(folder + "/" + name) }
+        for path in [folder, outer, home] { rmdir(path) }
+    }
+}
