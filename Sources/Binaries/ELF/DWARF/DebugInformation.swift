@@ -1,4 +1,5 @@
-// DWARF of one file, as far as it is asked for: lines of addresses, and the variables of a compilation unit.
+// DWARF of one file, as far as it is asked for: lines of addresses, and the variables of a compilation unit. SourceFunctions.swift reads
+// the declarations of its functions.
 //
 // A file whose DWARF the compiler has split (-gsplit-dwarf) has skeletons: addresses and lines of units (DWARF 5, 3.1.2). The other entries
 // are in .dwo files, which are read if they lie where the skeletons say, or in one .dwp file, which libdw 0.188 does not read.
@@ -15,7 +16,7 @@ package struct SourceLocation: Sendable, Equatable, Hashable {
 }
 
 package final class DebugInformation {
-    private struct Unit {
+    struct Unit {
         var range: Range<UInt64>
         var die: Dwarf_Die
     }
@@ -23,7 +24,7 @@ package final class DebugInformation {
     private let file: ObjectFile // holds the bytes that `dwarf` reads
     private let dwarf: OpaquePointer
     /// Sorted by address. A unit may have several ranges.
-    private let units: [Unit]
+    let units: [Unit]
 
     // A hostile file may ask for any amount of work; these are beyond what the largest programs have.
     private static let mostUnits = 500_000, mostRanges = 4_000_000, mostEntries = 200_000, deepestNamespace = 16
@@ -71,14 +72,14 @@ package final class DebugInformation {
         }
     }
 
-    private func unit(at address: UInt64) -> Unit? {
+    func unit(at address: UInt64) -> Unit? {
         let next = bisect(units.count) { units[$0].range.lowerBound <= address }
         // Ranges of different units overlap only in damaged files; a few are looked at for those that nest.
         return units[max(next - 8, 0)..<next].last { $0.range.contains(address) }
     }
 
     /// Returns the unit with all of its entries: that of its .dwo file in place of a skeleton; nil: it is not here.
-    private func whole(_ unit: Dwarf_Die) -> (die: Dwarf_Die, isSplit: Bool)? {
+    func whole(_ unit: Dwarf_Die) -> (die: Dwarf_Die, isSplit: Bool)? {
         var unit = unit
         guard let name = Self.string(&unit, Int(DW_AT_dwo_name)) ?? Self.string(&unit, Int(DW_AT_GNU_dwo_name)) else {
             return (unit, false)
@@ -136,7 +137,7 @@ package final class DebugInformation {
         path.hasPrefix("/") ? path : directory.map { $0 + "/" + path } ?? path
     }
 
-    private static func string(_ die: inout Dwarf_Die, _ name: Int) -> String? {
+    static func string(_ die: inout Dwarf_Die, _ name: Int) -> String? {
         var attribute = Dwarf_Attribute()
         guard dwarf_attr_integrate(&die, UInt32(name), &attribute) != nil,
             let text = dwarf_formstring(&attribute)

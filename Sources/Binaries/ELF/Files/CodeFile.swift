@@ -78,6 +78,9 @@ public final class CodeFile {
 
     deinit { if let miniDebug { dwfl_end(miniDebug) } }
 
+    /// The file has debug information, or its separate debug file has.
+    package var hasDebugInformation: Bool { ([file] + others).contains { $0.hasSection(".debug_info") || $0.hasSection(".zdebug_info") } }
+
     public func section(_ name: String) -> Section? { sections.first { $0.name == name } }
 
     public func bytes(of section: Section) -> UnsafeRawBufferPointer {

@@ -6,7 +6,7 @@ package struct SharedLibrary: Sendable {
     package var elfMachine: UInt16
     /// DT_NEEDED, in order.
     package private(set) var needed: [String] = []
-    /// DT_SONAME.
+    /// DT_SONAME; nil: it has none.
     package private(set) var soname: String?
     private var notes: [(owner: String, type: UInt32, bytes: [UInt8])] = []
 
@@ -22,7 +22,7 @@ package struct SharedLibrary: Sendable {
                 guard entry.d_tag == DT_NEEDED || entry.d_tag == DT_SONAME,
                     let name = elf_strptr(file.elf, Int(header.sh_link), Int(truncatingIfNeeded: entry.d_un.d_val))
                 else { continue }
-                if entry.d_tag == DT_SONAME { soname = String(cString: name) } else { needed.append(String(cString: name)) }
+                if entry.d_tag == DT_NEEDED { needed.append(String(cString: name)) } else { soname = String(cString: name) }
             }
         }
         for segment in file.programHeaders where segment.kind == .note {
