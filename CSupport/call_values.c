@@ -14,8 +14,33 @@ uint64_t tracer_errno_distance;
 SCALAR static inline uint64_t spilled(const struct frame_record *frame, long offset) {
     return *(const uint64_t *)(frame->stack_pointer + (uint64_t)offset);
 }
+/// The low half of a vector register that carries arguments or a result: nothing between the call and here has changed it.
+SCALAR __attribute__((noinline)) static uint64_t vector(unsigned number) {
+    uint64_t value = 0;
+    switch (number) {
+#if defined(__x86_64__)
+#define VECTOR(n) \
+    case n: __asm__ volatile("movq %%xmm" #n ", %0" : "=r"(value)); break;
+#else
+#define VECTOR(n) \
+    case n: __asm__ volatile(".arch_extension fp\n fmov %0, d" #n : "=r"(value)); break;
+#endif
+        VECTOR(0)
+        VECTOR(1)
+        VECTOR(2)
+        VECTOR(3)
+        VECTOR(4)
+        VECTOR(5)
+        VECTOR(6) VECTOR(7)
+#undef VECTOR
+            default : break;
+    }
+    return value;
+}
 /// As Spills.argument.
 SCALAR static inline uint64_t argument(const struct frame_record *frame, unsigned number) {
+    if (number >= ARGUMENTS_FROM_STACK) return spilled(frame, RETURN_SLOT + 8 + 8 * (long)(number - ARGUMENTS_FROM_STACK));
+    if (number >= ARGUMENTS_FROM_VECTOR) return vector(number - ARGUMENTS_FROM_VECTOR);
     switch (number) {
     case 0: return spilled(frame, -SPILL_FIRST);
     case 1: return spilled(frame, -SPILL_SECOND);
@@ -206,9 +231,9 @@ SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     uint64_t *event = frame->event;
     if ((uint64_t)event < FRAME_ELSEWHERE || !(function->argument & FUNCTION_HAS_VALUES)) return 0;
 #if defined(__x86_64__)
-    uint64_t result = spilled(frame, RETURN_SLOT - 8); // rax
+    uint64_t result = program->has_vector_result ? vector(0) : spilled(frame, RETURN_SLOT - 8); // rax
 #else
-    uint64_t result = spilled(frame, -SPILL_X0);
+    uint64_t result = program->has_vector_result ? vector(0) : spilled(frame, -SPILL_X0);
 #endif
     unsigned unused = 64 - 8 * program->result_bytes;
     uint64_t value = result << unused;

@@ -112,6 +112,7 @@
 #define SPILL_RDX 80
 #define SPILL_RCX 88
 #define SPILL_BYTES 136 /* then rbx, r12 to r15, rbp */
+#define SAVED_VECTORS_BYTES 256 /* xmm0 to xmm15, at the top of the agent's stack while a slow path runs */
 #define SPILL_FIRST SPILL_RDI
 #define SPILL_SECOND SPILL_RSI
 #define SPILL_THIRD -8
@@ -137,6 +138,7 @@
 #define SPILL_X19 224 /* to x28 */
 #define SPILL_MASK 240 /* the program's signal mask */
 #define SPILL_BYTES 256 /* then x29 and x30, side by side, as in any frame */
+#define SAVED_VECTORS_BYTES 528 /* q0 to q31 and fpsr, at the top of the agent's stack while a slow path runs */
 #define SPILL_FIRST SPILL_X0
 #define SPILL_SECOND (SPILL_X0 - 8)
 #define SPILL_THIRD SPILL_X2

@@ -19,6 +19,7 @@ struct value_program {
     uint8_t text_count; // number of strings among the operations; more than VALUE_TEXTS: as above
     uint8_t result_bytes; // 0: the result is not recorded
     uint8_t failure; // ARGUMENTS_FAILS_
+    uint8_t has_vector_result; // the result is in the first vector register
     uint8_t test_count; // number of tests of its arguments, which are numbers
     const struct arguments_test *tests;
 };

@@ -1283,7 +1283,7 @@ MONOTONIC x11
 // carry nothing over a call but for the lower halves of q8-q15, which Swift keeps; all are saved, for functions that promise more than
 // they must.
 save_vectors:
-    sub sp, sp, #528
+    sub sp, sp, #SAVED_VECTORS_BYTES
     VECTORS stp
     mrs x9, fpsr
     str x9, [sp, #512]
@@ -1293,7 +1293,7 @@ restore_vectors:
     ldr x9, [sp, #512]
     msr fpsr, x9
     VECTORS ldp
-    add sp, sp, #528
+    add sp, sp, #SAVED_VECTORS_BYTES
     ret
 
 // State that SVE adds to q0-q31 (Arm ARM, A1.4.3), at sp. Every system call discards it (kernel, Documentation/arch/arm64/sve.rst), and

@@ -1327,7 +1327,7 @@ slow_call:
     xchgq %rbx, %rbx
     leaq 48(%rax), %rax
 .Lswitch_stack:
-    leaq -256(%rax), %rsp
+    leaq -SAVED_VECTORS_BYTES(%rax), %rsp
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     movaps %xmm\n, (\n * 16)(%rsp)
     .endr

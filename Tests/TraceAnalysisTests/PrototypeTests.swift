@@ -22,7 +22,7 @@ import TraceAnalysis
     @Test func aParameterWithoutATypeIsAnInt() throws {
         let own = try prototype("handle_request(id, url: string) -> int")
         #expect(own.text == "handle_request(id: int, url: string) -> int")
-        #expect(own.operations.map(\.bytes) == [4, 8, 4])
+        #expect(own.operations(on: 62).map(\.bytes) == [4, 8, 4])
     }
 
     @Test func commasPartWhatIsOutsideParentheses() {
@@ -50,6 +50,39 @@ import TraceAnalysis
         let result = try #require(recorded.result(RecordedValues(program: 1, bytes: [255, 255, 255, 255, 2, 0, 0, 0])))
         #expect(result.value == .integer(-1) && result.errno == "ENOENT")
         #expect(recorded.result(RecordedValues(program: 1, bytes: [255, 255])) == nil)
+    }
+
+    @Test func floatingPointNumbersTakeNoRegisterOfIntegers() throws {
+        let own = try prototype("f(a: int, x: double, b: long, y: float, c: string) -> double")
+        for machine: UInt16 in [62, 183] {
+            #expect(own.operations(on: machine).map(\.source) == [0, 0x40, 1, 0x41, 2, 0x40])
+            #expect(own.operations(on: machine).map(\.bytes) == [4, 8, 8, 4, 8, 8])
+        }
+        let many = try prototype("f(x: double, a, b, c, d, e, f, g: int, h: int, i: int)")
+        #expect(many.operations(on: 62).map(\.source) == [0x40, 0, 1, 2, 3, 4, 5, 0x80, 0x81, 0x82])
+        #expect(many.operations(on: 183).map(\.source) == [0x40, 0, 1, 2, 3, 4, 5, 6, 7, 0x80])
+    }
+
+    @Test func whatIsNotPassedTakesNoRegister() throws {
+        let own = try prototype("f(a: int, gone: unavailable, whole: opaque, b: int)")
+        #expect(own.operations(on: 62).map(\.source) == [0, 2])
+        let recorded = try #require(RecordedPrototype(text: own.text, machine: 62))
+        let values = recorded.arguments(RecordedValues(program: 1, bytes: [1, 0, 0, 0, 2, 0, 0, 0]))
+        #expect(values.map(\.value.text) == ["1", "<unavailable>", "{...}", "2"])
+    }
+
+    @Test func enumerationsAreAsLongAsTheySay() throws {
+        let text = "f(a: level, b: level, c: float, d: double)\nenum level(u8): LOW=1 HIGH=200"
+        let recorded = try #require(RecordedPrototype(text: text, machine: 62))
+        let numbers: [UInt8] =
+            withUnsafeBytes(of: Float(0.1).bitPattern) { Array($0) } + withUnsafeBytes(of: Double.infinity.bitPattern) { Array($0) }
+        let values = recorded.arguments(RecordedValues(program: 1, bytes: [200, 255] + numbers))
+        #expect(values.map(\.value.text) == ["HIGH", "255", "0.1", "inf"])
+        let read = try Prototypes(file: text)
+        #expect(read.enumerations[0].text == "enum level(u8): LOW=1 HIGH=200")
+        #expect(throws: PrototypeError.self) { try Prototypes(file: "enum level(double): LOW=1") }
+        #expect(throws: PrototypeError.self) { try Prototypes(file: "f() -> double errno") }
+        #expect(throws: PrototypeError.self) { try Prototypes(file: "f() -> opaque") }
     }
 
     @Test func passwordsAreHiddenUnlessTheyAreNoText() throws {

@@ -115,7 +115,7 @@ public enum Variables {
             "TRACER_ARGUMENTS", AbsolutePath.self, nil, form: "the absolute path of a file that tracer record --arguments has made",
             option: "--arguments", "functions",
             help:
-                "Also record arguments and results of these: globs of known functions, or prototypes, f(path: string, n: int) -> int; repeatable."
+                "Also record arguments and results of these: globs of functions that are known or have debug information, or prototypes, f(path: string, n: int) -> int; repeatable."
         )
     }
     /// Only these functions are recorded …

@@ -17,10 +17,15 @@ struct ArgumentPlans {
     enum Files { case none, cheap, all }
     /// Value of --cache; nil: as the environment says.
     let mayKeep: Bool?
+    /// The program, as it was given, and its arguments: functions of it and of the libraries that it is linked with may be meant.
+    let command: [String]
+    let isQuiet: Bool
 
     /// Older plans go when there are more.
     private static let most = 64
 
+    /// Functions that the user names.
+    private var named: [String] { lists + conditions.compactMap(\.function) }
     private var added: [String] {
         switch files {
         case .none: []
@@ -32,7 +37,7 @@ struct ArgumentPlans {
     /// Path of the plan for calls that use files, where nobody has asked for another; nil: there is none, as without a cache.
     static var ofFiles: String? {
         if getenv("\(Variables.arguments.name)") != nil { return nil }
-        let plans = ArgumentPlans(lists: [], prototypes: [], hidden: [], files: .cheap, mayKeep: nil)
+        let plans = ArgumentPlans(lists: [], prototypes: [], hidden: [], files: .cheap, mayKeep: nil, command: [], isQuiet: true)
         return plans.hasFolder ? (try? plans.make())?.path : nil
     }
 
@@ -53,17 +58,29 @@ struct ArgumentPlans {
         let usual = isUsual ? "\(folder)/\(prefix)\(ArgumentChoice.version)" : nil
         if let usual, Self.isWhole(usual) { return (usual, []) }
         var choice: ArgumentChoice
-        let globs = hidden.flatMap { $0.split(separator: ",").map(String.init) }
+        let modules = modules
+        var debugged: String?
         do throws(ArgumentChoice.Problem) {
+            let globs = hidden.flatMap { $0.split(separator: ",").map(String.init) }, texts = try texts()
+            // Reading debug information may take seconds: a plan that it goes into has a name of what it was made of.
+            if !modules.isEmpty, conditions.isEmpty {
+                let parts = [ArgumentChoice.version] + lists + added + globs + texts.flatMap { [$0.path, $0.text] } + modules.map(\.stamp)
+                let path = "\(folder)/modules-\(ArgumentChoice.hash(of: Array(parts.joined(separator: "\0").utf8)))"
+                if Self.isWhole(path) {
+                    say(Self.notes(path))
+                    return (path, [])
+                }
+                debugged = path
+            }
             // What the user says of a function goes first.
-            choice = try ArgumentChoice(lists: lists + conditions.compactMap(\.function) + added, files: try texts(), hidden: globs)
-            try choice.set(conditions, for: purpose, machine: UInt32(ExecTarget.ownArchitecture))
+            choice = try ArgumentChoice(lists: named + added, files: texts, hidden: globs, modules: modules)
+            try choice.set(conditions, for: purpose)
         } catch {
             switch error {
             case .malformed(let text): throw CommandFailure(text, status: 2)
             case .prototype(let text): throw CommandFailure("--arguments \(text)", status: 2)
             case .condition(let text): throw CommandFailure("--when \(text)", status: 2)
-            case .unknown(let item):
+            case .unknown(let item, let reason):
                 if let condition = conditions.first(where: { $0.function == item }) {
                     throw CommandFailure(
                         "--when '\(condition.text)': no prototype of \(item) is known: give one, such as --arguments '\(item)(\(condition.subject.example)'",
@@ -71,20 +88,44 @@ struct ArgumentPlans {
                 }
                 let example = item.contains("*") ? "f" : item
                 throw CommandFailure(
-                    "--arguments '\(item)': no prototype is known by this name: give one, such as '\(example)(path: string, count: int) -> int'",
+                    "--arguments '\(item)': no prototype is known by this name\(reason.map { " (\($0))" } ?? ""): give one, such as '\(example)(path: string, count: int) -> int'",
                     status: 2)
             }
         }
         guard let content = choice.plan else {
-            throw CommandFailure("--arguments: too many functions", status: 2)
+            throw CommandFailure("--arguments: \(grouped(choice.functions.count)) functions are too many: choose fewer", status: 2)
         }
-        let path = usual ?? "\(folder)/\(prefix)\(ArgumentChoice.hash(of: content))"
+        say(choice.notes)
+        let path = usual ?? debugged ?? "\(folder)/\(prefix)\(ArgumentChoice.hash(of: content))"
         if !write(content, to: path) {
             throw CommandFailure("--arguments: \(path) cannot be written: \(String(cString: strerror(errno)))", status: 126)
         }
         Self.removeOldest(folder, besides: path)
         return (path, choice.namesWithConditions)
     }
+
+    /// Modules with functions of which arguments may be wanted: the program, and the libraries that it is linked with.
+    private var modules: [ModuleFunctions] {
+        if ArgumentChoice.soughtInModules(named).isEmpty { return [] }
+        guard let name = command.first,
+            let path = try? ProgramLookup.path(of: name, searchPath: getenv("PATH").map { String(cString: $0) }),
+            let executable = FunctionPlans.executable(ExecTarget.programOfLoader(path, Array(command.dropFirst())) ?? path),
+            let program = ModuleFunctions(path: executable)
+        else { return [] }
+        return [program] + FunctionPlans.linkedLibraries(executable).compactMap { ModuleFunctions(path: $0) }.filter { !$0.isLibc }
+    }
+
+    private func say(_ notes: [String]) {
+        if !isQuiet { for note in notes { complain(note) } }
+    }
+    /// What was said when the plan was made.
+    private static func notes(_ path: String) -> [String] {
+        guard let text = content(path).map({ Array($0) }), text.count >= MemoryLayout<arguments_file>.size else { return [] }
+        let header = text.withUnsafeBytes { $0.loadUnaligned(as: arguments_file.self) }
+        guard header.notes <= text.count else { return [] }
+        return String(decoding: text[Int(header.notes)...], as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
     /// The agent says nothing of what it cannot record of a plan that nobody has asked for.
     private var prefix: String {
         let isAsked = !lists.isEmpty || !conditions.isEmpty
@@ -110,10 +151,10 @@ struct ArgumentPlans {
     /// The user's own prototypes, and those of --prototypes.
     private func texts() throws(ArgumentChoice.Problem) -> [(path: String, text: String)] {
         var texts: [(path: String, text: String)] = []
-        if let own = Self.ownPrototypes, let text = Self.content(own) { texts.append((own, text)) }
+        if let own = Self.ownPrototypes, let text = Self.content(own) { texts.append((own, String(decoding: text, as: UTF8.self))) }
         for path in prototypes {
             guard let text = Self.content(path) else { throw .malformed("--prototypes \(path): \(String(cString: strerror(errno)))") }
-            texts.append((path, text))
+            texts.append((path, String(decoding: text, as: UTF8.self)))
         }
         return texts
     }
@@ -122,7 +163,7 @@ struct ArgumentPlans {
         if let folder = getenv("XDG_CONFIG_HOME"), folder.pointee == 0x2f { return String(cString: folder) + "/tracer/prototypes" }
         return getenv("HOME").map { String(cString: $0) + "/.config/tracer/prototypes" }
     }
-    private static func content(_ path: String) -> String? {
+    private static func content(_ path: String) -> [UInt8]? {
         guard let file = fopen(path, "re") else { return nil }
         defer { fclose(file) }
         var bytes: [UInt8] = [], buffer = [UInt8](repeating: 0, count: 65536)
@@ -131,7 +172,7 @@ struct ArgumentPlans {
             if count == 0 { break }
             bytes += buffer[..<count]
         }
-        return ferror(file) == 0 ? String(decoding: bytes, as: UTF8.self) : nil
+        return ferror(file) == 0 ? bytes : nil
     }
 
     /// As the agent finds the cache (CacheHome.swift).

@@ -122,7 +122,7 @@ struct FunctionPlans {
     }
 
     /// Asks the loader itself, which knows all of its rules (ld.so(8), LD_TRACE_LOADED_OBJECTS): the program does not run.
-    private static func linkedLibraries(_ executable: String) -> [String] {
+    static func linkedLibraries(_ executable: String) -> [String] {
         guard let text = Subprocess.output("LD_TRACE_LOADED_OBJECTS=1", executable) else { return [] }
         var paths: [String] = []
         for word in text.split(whereSeparator: \.isWhitespace) where word.hasPrefix("/") { paths.append(String(word)) }

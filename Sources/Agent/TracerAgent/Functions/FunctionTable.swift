@@ -46,7 +46,11 @@ enum FunctionTable {
         guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].hook)) }
         guard let hooking = policy.hooking(of: name, at: target, in: definer) else { return nil }
-        let program = hooking.mayHaveArguments ? ArgumentPlan.program(of: name) { FunctionHome.isLibc(definer.image) } : 0
+        let program =
+            hooking.mayHaveArguments
+            ? ArgumentPlan.program(of: name, at: target &- definer.image.pointee.bias, in: definer.identity) {
+                FunctionHome.isLibc(definer.image)
+            } : 0
         let trigger =
             hooking.mayHaveArguments || hooking.policy == .raising ? TriggerList.number(function: name.text, path: definer.path) : 0
         guard let index = Stubs.take(hooking.isOrdinary && program == 0 && trigger == 0 ? .call : .special) else { return nil }

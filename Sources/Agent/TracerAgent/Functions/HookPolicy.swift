@@ -80,6 +80,7 @@ extension HookPolicy {
     struct Definer {
         let image: UnsafePointer<Image>
         let path: CText
+        let identity: UInt64 // Module.buildID
         let inBaseNamespace: Bool, isForeign: Bool, isSanitizer: Bool, asksForCallers: Bool
     }
     /// The module whose slot it is.

@@ -205,7 +205,7 @@ enum ModuleTable {
     private static func buildIDHash(_ image: Image) -> UInt64 {
         var id: (UInt64, UInt64, UInt32) = (0, 0, 0) // space for the twenty bytes of an id
         _ = image.copyBuildID(&id)
-        return id.0 ^ (id.1 &* 0x9e37_79b9_7f4a_7c15) ^ UInt64(id.2)
+        return arguments_module_id(id.0, id.1, id.2)
     }
 
     /// In a forked child: the records of its parent's file are not its own.

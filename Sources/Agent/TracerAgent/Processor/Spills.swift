@@ -1,5 +1,6 @@
 // The registers of a caller, where the trampolines have put them.
 import CSupport
+import CTraceLayout
 
 /// The caller's registers, as the trampoline spilled them around the stack pointer that a frame is known by.
 struct Spills {
@@ -16,9 +17,17 @@ struct Spills {
     var secondArgument: UInt64 { word(-Int(SPILL_SECOND)).pointee }
     var thirdArgument: UInt64 { word(-Int(SPILL_THIRD)).pointee }
     var fourthArgument: UInt64 { word(-Int(SPILL_FOURTH)).pointee }
-    /// Integer or pointer argument of this number, from 0 on.
+    /// Low half of a vector register, from 0 on. Only on the slow path, which has saved them at the top of its stack.
+    func vector(_ number: Int) -> UInt64 {
+        guard let context = tracer_thread_state().pointee.context else { return 0 }
+        return (UnsafeRawPointer(context) - Int(SAVED_VECTORS_BYTES)).load(fromByteOffset: number &* 16, as: UInt64.self)
+    }
+    /// Argument by its source (arguments_layout.h), or an integer or pointer argument by its number, from 0 on.
     func argument(_ number: Int) -> UInt64 {
         switch number {
+        case Int(ARGUMENTS_FROM_STACK)...:
+            word(Int(RETURN_SLOT) &+ 8 &+ (number &- Int(ARGUMENTS_FROM_STACK)) &* 8).pointee
+        case Int(ARGUMENTS_FROM_VECTOR)...: vector(number &- Int(ARGUMENTS_FROM_VECTOR))
         case 0: firstArgument
         case 1: secondArgument
         case 2: thirdArgument

@@ -67,6 +67,7 @@ enum ArgumentPlan {
             programs[n] = value_program(
                 operations: all.baseAddress, count: UInt8(all.count), words: UInt8(min(words, Int(UInt8.max))),
                 text_count: UInt8(texts), result_bytes: result?.bytes ?? 0, failure: result?.failure ?? 0,
+                has_vector_result: result?.source == UInt8(ARGUMENTS_FROM_VECTOR) ? 1 : 0,
                 test_count: purpose == .keep ? UInt8(tests(of: UInt16(n &+ 1)).count) : 0, tests: tests(of: UInt16(n &+ 1)).baseAddress)
         }
         self.programs = programs
@@ -109,7 +110,7 @@ enum ArgumentPlan {
             for k in 0..<Int(function.operation_count) {
                 let operation = operations(n)[k]
                 if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_RESULT)
-                    || operation.source >= UInt8(ARGUMENTS_MOST_SOURCES) || operation.bytes > 8
+                    || !isSource(operation.source) || operation.bytes > 8
                 {
                     return nil
                 }
@@ -128,6 +129,12 @@ enum ArgumentPlan {
         return number
     }
 
+    private static func isSource(_ source: UInt8) -> Bool {
+        let vectors = UInt8(ARGUMENTS_FROM_VECTOR), stack = UInt8(ARGUMENTS_FROM_STACK)
+        return source < UInt8(ARGUMENTS_MOST_SOURCES) || source >= vectors && source < vectors &+ UInt8(ARGUMENTS_VECTORS)
+            || source >= stack && source < stack &+ UInt8(ARGUMENTS_MOST_SOURCES)
+    }
+
     private static func function(_ n: Int) -> UnsafePointer<arguments_function> {
         (content + MemoryLayout<arguments_file>.size).assumingMemoryBound(to: arguments_function.self) + n
     }
@@ -143,13 +150,26 @@ enum ArgumentPlan {
         return n < count && function(n).pointee.hash == key & PLAN_NAME_HASH
     }
 
-    /// Returns the program of a function, from 1 on; 0: its arguments are not recorded. `isLibc`: the C library defines it.
-    static func program(of name: Name, isLibc: () -> Bool) -> UInt16 {
+    /// Returns the program of a function, from 1 on; 0: its arguments are not recorded.
+    /// - Parameters:
+    ///   - address: as linked
+    ///   - module: hash of its module's identity (arguments_module_id)
+    ///   - isLibc: the C library defines it
+    static func program(of name: Name, at address: UInt64, in module: UInt64, isLibc: () -> Bool) -> UInt16 {
         if count == 0 { return 0 }
         let hash = name.gnuHash & PLAN_NAME_HASH
         var n = first(hash)
         while n < count && function(n).pointee.hash == hash {
-            if isName(n, name) { return function(n).pointee.home == UInt32(ARGUMENTS_OF_ANY) || isLibc() ? UInt16(n &+ 1) : 0 }
+            if isName(n, name) {
+                let known = function(n).pointee
+                let isMeant =
+                    switch known.home {
+                    case UInt32(ARGUMENTS_OF_ANY): true
+                    case UInt32(ARGUMENTS_OF_LIBC): isLibc()
+                    default: known.module == module && known.address == address && module != 0
+                    }
+                if isMeant { return UInt16(n &+ 1) }
+            }
             n &+= 1
         }
         return 0

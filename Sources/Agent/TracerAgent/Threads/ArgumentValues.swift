@@ -45,7 +45,7 @@ struct ArgumentValues {
         guard let operation = ArgumentPlan.result(program) else { return }
         withBuffer {
             var values = ArgumentValues($0)
-            let result = spills.result
+            let result = operation.source == UInt8(ARGUMENTS_FROM_VECTOR) ? spills.vector(0) : spills.result
             values.append(result, Int(operation.bytes))
             if hasFailed(result, operation) { values.append(UInt64(errno), 4) }
             body(values)

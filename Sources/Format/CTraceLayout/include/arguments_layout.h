@@ -22,6 +22,8 @@ struct arguments_file {
     uint32_t function_count;
     uint32_t byte_count; // size of the file
     uint32_t purpose; // ARGUMENTS_TESTS_
+    uint32_t notes; // to the end of the file: what the tool has said as it made the plan, lines of text; the agent does not read it
+    uint32_t unused;
 };
 /// What the functions' tests decide.
 enum {
@@ -35,22 +37,31 @@ struct arguments_function {
     uint32_t operations, operation_count;
     uint32_t home; // ARGUMENTS_OF_
     uint32_t tests, test_count; // all must hold
+    uint64_t module;  // ARGUMENTS_OF_MODULE: which (arguments_module_id)
+    uint64_t address; // the same: of the function, as linked
 };
 enum {
-    ARGUMENTS_OF_ANY = 0,  // whichever module defines it
-    ARGUMENTS_OF_LIBC = 1, // the C library's function of that name
+    ARGUMENTS_OF_ANY = 0,    // whichever module defines it
+    ARGUMENTS_OF_LIBC = 1,   // the C library's function of that name
+    ARGUMENTS_OF_MODULE = 2, // the function at this address of one module alone: its debug information has said so
 };
+/// A hash of a module's build-id: its first twenty bytes, the rest zeros, as two numbers of 64 bits and one of 32. A module without one has
+/// a hash of its file instead (FileStatus.contentHash).
+static inline uint64_t arguments_module_id(uint64_t first, uint64_t second, uint32_t third) {
+    return first ^ (second * 0x9e3779b97f4a7c15) ^ third;
+}
+
 /// Reads one value. In the order of a call's arguments; that of the result is the last.
 struct arguments_operation {
     uint8_t kind; // ARGUMENTS_
-    uint8_t source; // number among the integer and pointer arguments, from 0 on
+    uint8_t source; // number among the registers for integers and pointers, from 0 on; beyond the last the words of the stack. Or below
     uint8_t bytes; // 1, 2, 4 or 8: how many of the value count
     uint8_t failure; // ARGUMENTS_FAILS_: the result with which errno is read, too
 };
 enum {
-    ARGUMENTS_VALUE = 1,  // the bytes themselves
+    ARGUMENTS_VALUE = 1, // the bytes themselves
     ARGUMENTS_STRING = 2, // what a char * points to: a uint16_t, ARGUMENTS_TEXT_ above its length, and its bytes
-    ARGUMENTS_RESULT = 3, // the bytes themselves, and an int, errno, if the call has failed
+    ARGUMENTS_RESULT = 3, // the bytes themselves, and an int, errno, if the call has failed; in the first register of its kind
 };
 /// What a call's value must be (`tracer record --when`). A value that is not known, of a string that could not be read, say, is not.
 struct arguments_test {
@@ -79,6 +90,10 @@ enum {
     ARGUMENTS_IS_LIKE = 12,      // a glob of the whole: * and ?
 };
 
+/// Sources that are no registers for integers, and a number from 0 on: a vector register (psABI 3.2.3, AAPCS64 6.1.2); a word of the stack,
+/// above the return address.
+enum { ARGUMENTS_FROM_VECTOR = 0x40, ARGUMENTS_FROM_STACK = 0x80 };
+#define ARGUMENTS_VECTORS 8
 enum { ARGUMENTS_FAILS_NEVER = 0, ARGUMENTS_FAILS_MINUS_ONE = 1, ARGUMENTS_FAILS_ZERO = 2 };
 #define ARGUMENTS_TEXT_SHIFT 14
 enum {

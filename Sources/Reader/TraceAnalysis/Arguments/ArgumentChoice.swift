@@ -1,12 +1,18 @@
 // Functions whose arguments are to be recorded: chosen among those whose prototypes are known, by their names, or with prototypes of the
-// user's own.
+// user's own. Prototypes are those of the tool's own file, of the user's files, and of the debug information of modules
+// (ModuleFunctions.swift).
 import CPrototypes
+import ELF
 import Glibc
 
 package struct ArgumentChoice: Sendable {
     package struct Chosen: Sendable {
         package var name: String
         package var prototype: Prototype
+        /// nil: whichever function has the name.
+        package var place: Place?
+        /// What it names; those of the choice where it has no place.
+        var enumerations: [Enumeration] = []
         /// What calls must be, and as they were written.
         var tests: [PlannedTest] = []
         var conditions: [String] = []
@@ -14,13 +20,25 @@ package struct ArgumentChoice: Sendable {
     /// What the functions' conditions decide.
     package enum Purpose: UInt32, Sendable { case keep = 0, trigger = 1 } // ARGUMENTS_TESTS_
     private(set) var purpose = Purpose.keep
-    /// The chosen functions by their names, each once.
-    package private(set) var functions: [Chosen] = []
+    /// A function of one module.
+    package struct Place: Hashable, Sendable {
+        /// Identity of the module (arguments_module_id).
+        package var module: UInt64
+        /// As linked.
+        package var address: UInt64
+    }
+    /// The chosen functions; one name may stand for several, in different places.
+    package internal(set) var functions: [Chosen] = []
     package private(set) var enumerations: [Enumeration] = []
+    /// What there is to say of it, a line each.
+    package internal(set) var notes: [String] = []
+    /// ELF's e_machine of the program.
+    let machine: UInt16
 
     package enum Problem: Error {
         case prototype(String)
-        case unknown(String)
+        /// - Parameter reason: why debug information has none; nil: it does not have the name, either
+        case unknown(String, reason: String?)
         case malformed(String)
         case condition(String)
     }
@@ -64,11 +82,24 @@ package struct ArgumentChoice: Sendable {
         "credentials",
     ]
 
+    /// Processor of this machine, as the tool's own file says.
+    private static let nativeMachine = SharedLibrary(path: "/proc/self/exe")?.elfMachine ?? 0
+
+    /// Names and globs that may mean functions of modules, too.
+    package static func soughtInModules(_ lists: [String]) -> [String] {
+        let known = Set(builtIn.prototypes.flatMap(\.names))
+        return lists.flatMap(items).filter { !$0.contains("(") && !known.contains($0) }
+    }
+
     /// - Parameters:
     ///   - lists: values of `--arguments`: globs of names, and prototypes, separated by commas
     ///   - files: content of files of prototypes, by their paths; later ones go before earlier ones
     ///   - hidden: globs of parameters whose values are not to be recorded
-    package init(lists: [String], files: [(path: String, text: String)], hidden: [String]) throws(Problem) {
+    ///   - modules: where functions are looked for that are not known otherwise; the first is the program
+    package init(
+        lists: [String], files: [(path: String, text: String)], hidden: [String], modules: [ModuleFunctions] = []
+    ) throws(Problem) {
+        machine = modules.first?.machine ?? Self.nativeMachine
         enumerations = Self.builtIn.enumerations
         var known: [String: Prototype] = [:]
         for prototype in Self.builtIn.prototypes { for name in prototype.names { known[name] = prototype } }
@@ -80,7 +111,7 @@ package struct ArgumentChoice: Sendable {
             enumerations = enumerations.filter { old in !more.enumerations.contains { $0.name == old.name } } + more.enumerations
             for prototype in more.prototypes { for name in prototype.names { known[name] = prototype } }
         }
-        var chosen: [String: Prototype] = [:]
+        var chosen: [String: Prototype] = [:], unknown: [String] = []
         for item in lists.flatMap(Self.items) {
             if item.contains("(") {
                 let own: Prototypes
@@ -90,44 +121,39 @@ package struct ArgumentChoice: Sendable {
                 for prototype in own.prototypes { for name in prototype.names { chosen[name] = prototype } }
             } else if item.contains(where: { "*?[".contains($0) }) {
                 let names = known.keys.filter { fnmatch(item, $0, 0) == 0 }
-                if names.isEmpty, !chosen.keys.contains(where: { fnmatch(item, $0, 0) == 0 }) { throw .unknown(item) }
+                if names.isEmpty, !chosen.keys.contains(where: { fnmatch(item, $0, 0) == 0 }) { unknown.append(item) }
                 for name in names where chosen[name] == nil { chosen[name] = known[name] }
             } else {
                 if chosen[item] != nil { continue }
-                guard let prototype = known[item] else { throw .unknown(item) }
-                chosen[item] = prototype
+                if let prototype = known[item] { chosen[item] = prototype } else { unknown.append(item) }
             }
         }
         for (name, prototype) in chosen.sorted(by: { $0.key < $1.key }) {
             var prototype = prototype
             prototype.names = [name]
-            prototype.hide { parameter in hidden.contains { fnmatch($0, parameter, 0) == 0 } }
-            for n in prototype.parameters.indices
-            where prototype.parameters[n].type == .string && Self.secretNames.contains(prototype.parameters[n].name) {
-                let own = prototype.parameters[n].name
-                prototype.hide { $0 == own }
-            }
+            prototype.hideSecrets(hidden)
             functions.append(Chosen(name: name, prototype: prototype))
         }
+        // What somebody has written of a function holds for all of the name.
+        let own = Set(known.filter { !$0.value.isLibc }.keys).union(chosen.filter { !$0.value.isLibc }.keys)
+        try add(modules, Self.soughtInModules(lists), unknown: unknown, besides: own, hidden)
     }
 
     /// Calls of a chosen function are to fulfil all conditions that name it, if it has what they are about.
-    /// - Parameters:
-    ///   - conditions: with a function each
-    ///   - machine: ELF e_machine of what is recorded
-    package mutating func set(_ conditions: [CallCondition], for purpose: Purpose, machine: UInt32) throws(Problem) {
+    /// - Parameter conditions: with a function each
+    package mutating func set(_ conditions: [CallCondition], for purpose: Purpose) throws(Problem) {
         self.purpose = purpose
         for condition in conditions {
             guard let function = condition.function else { continue }
             var isUsed = false, problem: String?
             for n in functions.indices where fnmatch(function, functions[n].name, 0) == 0 {
-                guard let recorded = RecordedPrototype(text: text(functions[n]), machine: machine) else { continue }
+                guard let recorded = RecordedPrototype(text: text(functions[n]), machine: UInt32(machine)) else { continue }
                 guard recorded.has(condition.subject) else {
                     problem = problem ?? "\(functions[n].name) has no \(condition.subject.name)"
                     continue
                 }
                 do throws(PlannedTest.Problem) {
-                    functions[n].tests += try recorded.tests(condition)
+                    functions[n].tests += try recorded.tests(condition, of: functions[n].prototype.operation(of: condition.subject, on: machine))
                 } catch {
                     throw .condition("'\(condition.text)': \(error.reason)")
                 }
@@ -159,8 +185,17 @@ package struct ArgumentChoice: Sendable {
 
     /// What a PROTOTYPE record of the function says.
     func text(_ chosen: Chosen) -> String {
-        let names = chosen.prototype.enumerations
+        let names = chosen.prototype.enumerations, all = chosen.place == nil ? enumerations : chosen.enumerations
         let conditions = purpose == .keep ? chosen.conditions.map { RecordedPrototype.conditionMark + $0 } : []
-        return ([chosen.prototype.text] + enumerations.filter { names.contains($0.name) }.map(\.text) + conditions).joined(separator: "\n")
+        return ([chosen.prototype.text] + all.filter { names.contains($0.name) }.map(\.text) + conditions).joined(separator: "\n")
+    }
+}
+
+extension Prototype {
+    /// - Parameter globs: names of parameters that the user hides
+    mutating func hideSecrets(_ globs: [String]) {
+        hide { parameter in globs.contains { fnmatch($0, parameter, 0) == 0 } }
+        let secret = Set(parameters.filter { $0.type == .string && ArgumentChoice.secretNames.contains($0.name) }.map(\.name))
+        hide { secret.contains($0) }
     }
 }

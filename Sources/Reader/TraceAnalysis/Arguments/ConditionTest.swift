@@ -60,7 +60,7 @@ extension ArgumentValue {
         case .integer(let value): Int128(value)
         case .unsigned(let value), .octal(let value), .address(let value), .unreadable(let value): Int128(value)
         case .name(let text): enumeration?.number(ofText: text).map { Int128($0) }
-        case .string, .hidden: nil
+        case .string, .float, .double, .hidden, .opaque, .unavailable: nil
         }
     }
 }
@@ -110,6 +110,8 @@ extension RecordedPrototype {
         guard let type = type(condition.subject) else { return "\(prototype.names[0]) has no \(name)" }
         switch (type, condition.operand) {
         case (.secret, _): return "\(name) is hidden: its values are not recorded"
+        case (.opaque, _), (.unavailable, _): return "the values of \(name) are not recorded"
+        case (.floatingPoint, _): return "\(name) is a floating-point number, which conditions do not compare"
         case (.string, .text), (.string, .number(0)): return nil
         case (.string, _): return "\(name) is a string: compare it with a text in quotes"
         case (_, .text): return "\(name) is no string: compare it with a number or a name"

@@ -21,9 +21,10 @@ package struct PlannedTest: Equatable, Sendable {
 
 extension RecordedPrototype {
     /// Returns tests all of which a call must pass: as `holds` decides it (ConditionTest.swift).
-    package func tests(_ condition: CallCondition) throws(PlannedTest.Problem) -> [PlannedTest] {
+    /// - Parameter operation: index of the operation that reads what is asked about; nil: none does
+    package func tests(_ condition: CallCondition, of operation: Int?) throws(PlannedTest.Problem) -> [PlannedTest] {
         if let problem = problem(condition) { throw .init(reason: problem) }
-        guard let operation = operation(condition.subject), let type = type(condition.subject) else {
+        guard let operation, let type = type(condition.subject) else {
             throw .init(reason: "\(prototype.names[0]) has no \(condition.subject.name)")
         }
         if case .argument(let name) = condition.subject, !isAlwaysPassed(name) {
@@ -42,15 +43,6 @@ extension RecordedPrototype {
             }
         }
         return try numberTests(condition, form, enumeration(type)) + more
-    }
-
-    private func operation(_ subject: CallSubject) -> Int? {
-        switch subject {
-        case .argument(let name):
-            guard let index = prototype.parameters.firstIndex(where: { $0.name == name }) else { return nil }
-            return prototype.parameters[..<index].count { $0.type != .secret }
-        case .result, .errno: return prototype.operations.count - 1
-        }
     }
 
     private func textTest(_ condition: CallCondition, _ operation: Int) throws(PlannedTest.Problem) -> PlannedTest {
@@ -135,7 +127,7 @@ extension ArgumentType {
         switch self {
         case .integer(_, let isSigned, .decimal): isSigned
         case .folder, .error: true
-        case .named: !areFlags
+        case .named(_, _, let isSigned): !areFlags && isSigned
         default: false
         }
     }

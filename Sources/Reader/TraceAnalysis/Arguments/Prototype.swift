@@ -12,20 +12,28 @@ package indirect enum ArgumentType: Equatable, Sendable {
     case string
     /// 0, or the number of an error (errno(3)).
     case error
+    /// float or double.
+    case floatingPoint(bytes: Int)
     /// One of an enumeration's values, or a sum of them.
-    case named(String)
+    case named(String, bytes: Int, isSigned: Bool)
     /// It is not recorded.
     case secret
+    /// Something that is passed and not shown: a structure, a long double.
+    case opaque
+    /// The compiler has removed it, or it is not known where it is.
+    case unavailable
 
     /// Bytes of the value that count; 0: it is not recorded.
     var byteCount: Int {
         switch self {
-        case .integer(let bytes, _, _): bytes
-        case .folder, .error, .named: 4
+        case .integer(let bytes, _, _), .floatingPoint(let bytes), .named(_, let bytes, _): bytes
+        case .folder, .error: 4
         case .pointer, .string: 8
-        case .secret: 0
+        case .secret, .opaque, .unavailable: 0
         }
     }
+
+    var isFloatingPoint: Bool { if case .floatingPoint = self { true } else { false } }
 
     /// Types by their names in a prototype.
     static let byName: [String: ArgumentType] = {
@@ -41,6 +49,7 @@ package indirect enum ArgumentType: Equatable, Sendable {
             + all("mode_t octal", 4, false, .octal) + all("hex4", 4, false, .hexadecimal) + all("hex", 8, false, .hexadecimal)
         let others: [(String, ArgumentType)] = [
             ("dirfd", .folder), ("pointer", .pointer), ("string", .string), ("error", .error), ("secret", .secret),
+            ("float", .floatingPoint(bytes: 4)), ("double", .floatingPoint(bytes: 8)), ("opaque", .opaque), ("unavailable", .unavailable),
         ]
         return Dictionary(uniqueKeysWithValues: integers + others)
     }()
@@ -53,6 +62,8 @@ package struct Prototype: Equatable, Sendable {
         package var type: ArgumentType
         /// The call has it only if another argument has one of these values, or, of flags, all bits of one.
         var condition: Condition?
+        /// nil: it follows from the types of all parameters.
+        var source: ArgumentSource?
     }
     struct Condition: Equatable, Sendable {
         var parameter: String
@@ -66,6 +77,13 @@ package struct Prototype: Equatable, Sendable {
     }
     /// The result that says that errno has the reason.
     package enum Failure: UInt8, Sendable { case never = 0, minusOne = 1, zero = 2 }
+
+    package static let mostParameters = 30
+
+    /// Returns true if a function, a parameter, an enumeration or its value can have this name.
+    static func isName(_ text: String) -> Bool {
+        text.utf8.first.map { !(0x30...0x39).contains($0) } == true && text.allSatisfy { PrototypeParser.isNameCharacter($0) }
+    }
 
     /// Functions that have it.
     package var names: [String]
@@ -96,7 +114,10 @@ package struct Prototype: Equatable, Sendable {
 
     /// Names of the enumerations that its types are.
     var enumerations: Set<String> {
-        Set((parameters.map(\.type) + (result.map { [$0.type] } ?? [])).compactMap { if case .named(let name) = $0 { name } else { nil } })
+        Set(
+            (parameters.map(\.type) + (result.map { [$0.type] } ?? [])).compactMap {
+                if case .named(let name, _, _) = $0 { name } else { nil }
+            })
     }
 
     /// Hides these parameters: their values are not recorded.
@@ -120,10 +141,19 @@ package struct Enumeration: Equatable, Sendable {
     /// Name of the only processor on which it is so; nil: on all.
     var machine: String?
     var areFlags: Bool
+    /// The integer that has the values.
+    struct Base: Equatable, Sendable {
+        var bytes: Int
+        var isSigned: Bool
+        static let int = Base(bytes: 4, isSigned: true)
+        var name: String { (isSigned ? "i" : "u") + String(bytes * 8) }
+    }
+    var base = Base.int
     var values: [Value]
 
     package var text: String {
-        let head = (areFlags ? "flags " : "enum ") + name + (machine.map { "@" + $0 } ?? "") + ":"
+        let form = base == .int ? "" : "(\(base.name))"
+        let head = (areFlags ? "flags " : "enum ") + name + form + (machine.map { "@" + $0 } ?? "") + ":"
         return values.reduce(into: head) { text, value in
             text += " \(value.name)=\(value.number)" + (value.mask == value.number ? "" : "/\(value.mask)")
         }

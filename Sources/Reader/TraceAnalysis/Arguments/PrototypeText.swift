@@ -33,7 +33,7 @@ package struct Prototypes: Sendable {
         for (text, number) in lines where text.hasPrefix("enum ") || text.hasPrefix("flags ") {
             enumerations.append(try Self.enumeration(text, number))
         }
-        let names = Set((enumerations + known).map(\.name))
+        let names = Dictionary((known + enumerations).map { ($0.name, $0.base) }, uniquingKeysWith: { $1 })
         for (text, number) in lines where !text.hasPrefix("enum ") && !text.hasPrefix("flags ") {
             if text.hasPrefix("library ") {
                 switch text.dropFirst(8) {
@@ -60,7 +60,15 @@ package struct Prototypes: Sendable {
         guard words.count > 1, words[1].hasSuffix(":") else {
             throw PrototypeError(reason: "\(words[0]) needs a name and a colon: \(words[0]) NAME: A=1 B=2", line: line)
         }
-        let parts = words[1].dropLast().split(separator: "@", omittingEmptySubsequences: false)
+        var parts = words[1].dropLast().split(separator: "@", omittingEmptySubsequences: false), base = Enumeration.Base.int
+        if parts[0].hasSuffix(")"), let start = parts[0].firstIndex(of: "(") {
+            let form = parts[0][parts[0].index(after: start)...].dropLast()
+            guard case .integer(let bytes, let isSigned, .decimal)? = ArgumentType.byName[String(form)] else {
+                throw PrototypeError(reason: "\(form) is no integer, of which an enumeration could be made", line: line)
+            }
+            base = Enumeration.Base(bytes: bytes, isSigned: isSigned)
+            parts[0] = parts[0][..<start]
+        }
         guard let name = parts.first, !name.isEmpty, parts.count <= 2, ArgumentType.byName[String(name)] == nil else {
             throw PrototypeError(reason: "\(words[1].dropLast()) is no name for an enumeration", line: line)
         }
@@ -72,7 +80,9 @@ package struct Prototypes: Sendable {
             else { throw PrototypeError(reason: "\(word): a value is NAME=NUMBER, or of flags NAME=NUMBER/MASK", line: line) }
             values.append(Enumeration.Value(name: String(sides[0]), number: number, mask: mask))
         }
-        return Enumeration(name: String(name), machine: parts.count == 2 ? String(parts[1]) : nil, areFlags: areFlags, values: values)
+        return Enumeration(
+            name: String(name), machine: parts.count == 2 ? String(parts[1]) : nil, areFlags: areFlags, base: base,
+            values: values)
     }
     static func number(_ text: Substring) -> Int64? {
         if text.hasPrefix("0x") { return Int64(text.dropFirst(2), radix: 16) }
@@ -81,13 +91,14 @@ package struct Prototypes: Sendable {
 }
 
 /// Reads one prototype from left to right.
-private struct PrototypeParser {
+struct PrototypeParser {
     private var tokens: [Substring] = []
     private var next = 0
-    private let enumerations: Set<String>
+    /// Each with the integer that it is made of.
+    private let enumerations: [String: Enumeration.Base]
     private let line: Int
 
-    init(_ text: String, _ enumerations: Set<String>, _ line: Int) throws(PrototypeError) {
+    init(_ text: String, _ enumerations: [String: Enumeration.Base], _ line: Int) throws(PrototypeError) {
         self.enumerations = enumerations
         self.line = line
         var rest = Substring(text)
@@ -105,7 +116,7 @@ private struct PrototypeParser {
             rest = rest.dropFirst(count)
         }
     }
-    private static func isNameCharacter(_ character: Character) -> Bool {
+    static func isNameCharacter(_ character: Character) -> Bool {
         character.isASCII && (character.isLetter || character.isNumber || "_.$".contains(character))
     }
 
@@ -138,7 +149,7 @@ private struct PrototypeParser {
         }
         if take("->") { prototype.result = try result() }
         if let token { throw fail("\(token) after the end of the prototype of \(names[0])") }
-        if prototype.parameters.count > 30 { throw fail("\(names[0]) has more than 30 parameters") }
+        if prototype.parameters.count > Prototype.mostParameters { throw fail("\(names[0]) has more than 30 parameters") }
         return prototype
     }
 
@@ -168,18 +179,19 @@ private struct PrototypeParser {
     private mutating func type() throws(PrototypeError) -> (String, ArgumentType) {
         let name = try name("a type")
         if let type = ArgumentType.byName[name] { return (name, type) }
-        guard enumerations.contains(name) else {
+        guard let base = enumerations[name] else {
             throw fail("there is no type \(name): int, long, size_t, pointer, string, an enumeration, … (docs/reference/prototypes.md)")
         }
-        return (name, .named(name))
+        return (name, .named(name, bytes: base.bytes, isSigned: base.isSigned))
     }
 
     private mutating func result() throws(PrototypeError) -> Prototype.Result {
         let (name, type) = try type()
         if type == .string { throw fail("a result is no string: its type is pointer") }
-        if type == .secret { throw fail("a result that is not recorded has no type: leave out `-> secret`") }
+        if type.byteCount == 0 { throw fail("a result that is not recorded has no type: leave out `-> \(name)`") }
         var result = Prototype.Result(typeName: name, type: type, failure: .never)
         guard take("errno") else { return result }
+        if type.isFloatingPoint { throw fail("a result of type \(name) does not say failure: leave out `errno`") }
         result.failure = type == .pointer ? .zero : .minusOne
         if take("at") {
             if take("0") {

@@ -68,10 +68,16 @@ package enum ArgumentValue: Hashable, Sendable {
     case address(UInt64)
     /// A named value, or a sum of named flags.
     case name(String)
+    case float(Float)
+    case double(Double)
     case string([UInt8], Ending)
     /// A pointer to a string that could not be read.
     case unreadable(UInt64)
     case hidden
+    /// It was passed, and prototypes have no form for it.
+    case opaque
+    /// It was not passed, or it was not known where.
+    case unavailable
 }
 
 /// A prototype of a trace.
@@ -102,8 +108,8 @@ package struct RecordedPrototype: Sendable {
     package func arguments(_ values: RecordedValues) -> [(name: String, value: ArgumentValue)] {
         var reader = ByteReader(values.bytes), all: [(name: String, value: ArgumentValue)] = [], numbers: [String: Int64] = [:]
         for parameter in prototype.parameters {
-            if parameter.type == .secret {
-                all.append((parameter.name, .hidden))
+            if let value = Self.unread(parameter.type) {
+                all.append((parameter.name, value))
                 continue
             }
             var number: Int64?
@@ -121,8 +127,8 @@ package struct RecordedPrototype: Sendable {
         var reader = ByteReader(values.bytes)
         for parameter in prototype.parameters {
             var number: Int64?
-            if parameter.type == .secret {
-                if parameter.name == name { return .hidden }
+            if let value = Self.unread(parameter.type) {
+                if parameter.name == name { return value }
             } else if parameter.name == name {
                 return value(parameter.type, &reader, &number)
             } else if value(parameter.type, &reader, &number) == nil {
@@ -132,13 +138,23 @@ package struct RecordedPrototype: Sendable {
         return nil
     }
 
+    /// What stands for a value that the trace does not have; nil: it has those of this type.
+    private static func unread(_ type: ArgumentType) -> ArgumentValue? {
+        switch type {
+        case .secret: .hidden
+        case .opaque: .opaque
+        case .unavailable: .unavailable
+        default: nil
+        }
+    }
+
     /// False: calls have the parameter only with some values of another.
     func isAlwaysPassed(_ name: String) -> Bool { !hasConditions || prototype.parameters.first { $0.name == name }?.condition == nil }
 
     private func holds(_ condition: Prototype.Condition, _ numbers: [String: Int64]) -> Bool {
         guard let number = numbers[condition.parameter],
             let parameter = prototype.parameters.first(where: { $0.name == condition.parameter }),
-            case .named(let name) = parameter.type, let enumeration = enumerations[name]
+            case .named(let name, _, _) = parameter.type, let enumeration = enumerations[name]
         else { return true }
         return condition.values.contains { value in
             guard let wanted = enumeration.number(value) else { return false }
@@ -162,7 +178,7 @@ package struct RecordedPrototype: Sendable {
     /// Names of a type's numbers; nil: it has none.
     func enumeration(_ type: ArgumentType) -> Enumeration? {
         switch type {
-        case .named(let name): enumerations[name]
+        case .named(let name, _, _): enumerations[name]
         case .error: Self.errors
         case .folder: Self.folders
         default: nil
@@ -182,10 +198,13 @@ package struct RecordedPrototype: Sendable {
         case .integer(_, _, .hexadecimal): return .address(bits)
         case .folder: return signed == -100 ? .name("AT_FDCWD") : .integer(signed)
         case .error: return signed == 0 ? .integer(0) : .name(Self.errors.text(signed))
-        case .named(let name):
-            guard let enumeration = enumerations[name] else { return .integer(signed) }
-            if !enumeration.areFlags, !enumeration.values.contains(where: { $0.number == signed }) { return .integer(signed) }
-            return .name(enumeration.text(enumeration.areFlags ? Int64(bits) : signed))
+        case .floatingPoint(4): return .float(Float(bitPattern: UInt32(bits)))
+        case .floatingPoint: return .double(Double(bitPattern: bits))
+        case .named(let name, _, let isSigned):
+            let own = isSigned ? signed : Int64(bitPattern: bits), plain: ArgumentValue = isSigned ? .integer(signed) : .unsigned(bits)
+            guard let enumeration = enumerations[name] else { return plain }
+            if !enumeration.areFlags, !enumeration.values.contains(where: { $0.number == own }) { return plain }
+            return .name(enumeration.text(enumeration.areFlags ? Int64(bitPattern: bits) : own))
         default: return .address(bits)
         }
     }

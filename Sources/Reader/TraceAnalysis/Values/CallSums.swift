@@ -9,7 +9,7 @@ enum ValueKey: Hashable, Sendable {
     case noError
     /// The call does not have the argument: `mode` of an open without O_CREAT.
     case absent
-    case unrecorded, unreadable, hidden
+    case unrecorded, unreadable, hidden, unavailable
     /// There are too many values for a row each.
     case others
 
@@ -17,6 +17,7 @@ enum ValueKey: Hashable, Sendable {
         switch value {
         case .unreadable: self = .unreadable
         case .hidden: self = .hidden
+        case .opaque, .unavailable: self = .unavailable
         case .unsigned(let number) where number <= UInt64(Int64.max): self = .value(.integer(Int64(number)), errno: errno) // as of other functions
         default: self = .value(value, errno: errno)
         }

@@ -80,7 +80,7 @@ private struct WholeNumber: JSONValue {
 private struct ValueRow: Record {
     /// Why a row has no value.
     enum Missing: String, JSONChoice {
-        case absent, unrecorded, unreadable, hidden, others
+        case absent, unrecorded, unreadable, hidden, unavailable, others
         case noError = "no_error"
     }
     var row: ValueReport.Row
@@ -97,6 +97,7 @@ private struct ValueRow: Record {
         case .unrecorded: .unrecorded
         case .unreadable: .unreadable
         case .hidden: .hidden
+        case .unavailable: .unavailable
         case .others: .others
         }
     }
@@ -108,7 +109,7 @@ private struct ValueRow: Record {
         Member("errno", "of a result that means failure") { $0.errno }
         Member(
             "missing",
-            "why there is no value: absent, the call does not have the argument; unrecorded, the call was left or its values are not in the trace; unreadable, a pointer that led nowhere; hidden; others, too many values for a row each; no_error, the call has not failed",
+            "why there is no value: absent, the call does not have the argument; unrecorded, the call was left or its values are not in the trace; unreadable, a pointer that led nowhere; hidden; unavailable, of a type that is not recorded or at an unknown place; others, too many values for a row each; no_error, the call has not failed",
             \.missing)
         Member("calls", \.row.figures.calls).column("calls") { grouped($0.row.figures.calls) }
         Member("total_ns", "from entry to exit; a call within another one of this row counts once", \.row.figures.total)

@@ -86,6 +86,7 @@ extension ValueKey {
         case .unrecorded: "(not recorded)"
         case .unreadable: "(not readable)"
         case .hidden: "(hidden)"
+        case .unavailable: "(not available)"
         case .others: "(other values)"
         }
     }

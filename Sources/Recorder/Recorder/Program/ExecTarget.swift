@@ -16,7 +16,7 @@ package struct ExecTarget: Equatable, Sendable {
 }
 
 extension ExecTarget {
-    package static let ownArchitecture = UInt16(RECORDER_ARCHITECTURE)
+    static let ownArchitecture = UInt16(RECORDER_ARCHITECTURE)
     package static let ownArchitectureName = RECORDER_ARCHITECTURE_NAME
 
     /// `program` is its name or path as the user typed it. Throws a `Refusal` when it cannot be started or not be

@@ -80,7 +80,7 @@ struct Record: ParsableCommand {
     var command: [String] = []
 
     /// The argument plan, and functions of the program that have conditions; nil: there is none.
-    private func argumentPlan() throws -> (path: String, functions: [String])? {
+    private func argumentPlan(for command: [String]) throws -> (path: String, functions: [String])? {
         let conditions = try kept.conditions()
         if let option = !conditions.isEmpty
             ? nil
@@ -92,7 +92,8 @@ struct Record: ParsableCommand {
         let plans = ArgumentPlans(
             lists: arguments, prototypes: prototypes, hidden: hide,
             conditions: conditions, purpose: kept.keep == nil ? .keep : .trigger,
-            files: files.map { $0 ? .all : .none } ?? (recordsFilesByDefault ? .cheap : .none), mayKeep: cache)
+            files: files.map { $0 ? .all : .none } ?? (recordsFilesByDefault ? .cheap : .none), mayKeep: cache,
+            command: command, isQuiet: quiet)
         if !arguments.isEmpty || !conditions.isEmpty || files == true { return try plans.make() }
         // Nobody has asked for it: without a cache there is none.
         guard plans.files == .cheap, plans.hasFolder else { return nil }
@@ -135,7 +136,7 @@ struct Record: ParsableCommand {
         options.replaces = force
         calls.set(in: &options)
         let snapshots = try kept.plan(mode: mode)
-        let plan = try argumentPlan()
+        let plan = try argumentPlan(for: command)
         let patterns = try kept.patterns(and: plan?.functions ?? [])
         let functions = functions + KeepOptions.functions(patterns, of: command[0], arguments: Array(command.dropFirst()))
         options.set(Variables.functions, functions)

@@ -295,12 +295,15 @@ enum PatchedFunctions {
         }
         /// Returns the name and the program of a function whose arguments are recorded; nil: they are not.
         @inline(never) func arguments(
-            _ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>, _ image: UnsafePointer<Image>
+            _ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>, _ module: UnsafeMutablePointer<Module>
         ) -> (name: Name, program: UInt16)? {
             if !mayHaveArguments(function, keys) { return nil }
             var found: (Name, UInt16)?
+            let image = withUnsafePointer(to: &module.pointee.image) { $0 }
+            let address = base &+ UInt64(function.pointee.address) &- image.pointee.bias
             _ = plan.someName(of: function) { text in // `isOrdinary` has read them
-                let name = Name(text), program = ArgumentPlan.program(of: name) { FunctionHome.isLibc(image) }
+                let name = Name(text)
+                let program = ArgumentPlan.program(of: name, at: address, in: module.pointee.buildID) { FunctionHome.isLibc(image) }
                 if program != 0 { found = (name, program) }
                 return program != 0
             }
@@ -565,7 +568,7 @@ enum PatchedFunctions {
         _ keys: UnsafePointer<UInt32>, _ module: UnsafeMutablePointer<Module>
     ) {
         let image = withUnsafePointer(to: &module.pointee.image) { $0 }
-        let arguments = work.arguments(function, keys, image), object = work.object(function, keys, image)
+        let arguments = work.arguments(function, keys, module), object = work.object(function, keys, image)
         let watched = work.trigger(function, module.pointee.path)
         guard let name = watched?.name ?? arguments?.name ?? object?.0 else { return }
         let flags = object?.1 ?? 0

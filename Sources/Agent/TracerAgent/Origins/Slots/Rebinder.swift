@@ -232,7 +232,7 @@ struct Rebinder {
     ) -> UInt64? {
         let other = ModuleTable.modules.pointer(owner)
         let definer = HookPolicy.Definer(
-            image: withUnsafePointer(to: &other.pointee.image) { $0 }, path: other.pointee.path,
+            image: withUnsafePointer(to: &other.pointee.image) { $0 }, path: other.pointee.path, identity: other.pointee.buildID,
             inBaseNamespace: other.pointee.inBaseNamespace, isForeign: other.pointee.isForeign,
             isSanitizer: other.pointee.isSanitizer, asksForCallers: other.pointee.asksForCallers)
         let caller = HookPolicy.Caller(

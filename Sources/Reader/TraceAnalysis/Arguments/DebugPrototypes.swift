@@ -1,0 +1,238 @@
+// Prototypes out of debug information. What a function is declared with is not always what its code takes: compilers remove parameters and
+// move others. So a parameter's location at the first instruction goes before the standard, and what neither tells is not read.
+import ELF
+
+/// Why a function with debug information has no prototype.
+package enum PrototypeRefusal: Error, Hashable, Sendable {
+    case noEntry, clone, convention, unprototyped, unplaced, rust, language
+
+    package var reason: String {
+        switch self {
+        case .noEntry: "the debug information does not describe them"
+        case .clone: "the compiler has made them of other functions, perhaps without some of the parameters"
+        case .convention: "they do not have the usual calling convention"
+        case .unprototyped: "they are declared without a prototype"
+        case .unplaced: "it is not known where their arguments are"
+        case .rust: "Rust promises no calling convention, and unoptimized code does not say where arguments are"
+        case .language: "the calling convention of their language is not known"
+        }
+    }
+}
+
+package struct DebugPrototype: Sendable {
+    package private(set) var prototype: Prototype
+    /// Those that it names.
+    package private(set) var enumerations: [Enumeration] = []
+
+    /// - Parameter machine: ELF's e_machine
+    package init(_ function: SourceFunction, machine: UInt16) throws(PrototypeRefusal) {
+        prototype = Prototype(names: [function.name], isLibc: false, parameters: [], result: nil)
+        guard function.convention != .other, let places = try Placed(function, machine) else { throw .convention }
+        guard function.parameters.count <= Prototype.mostParameters else { throw .unplaced }
+        for (n, parameter) in function.parameters.enumerated() {
+            guard let place = places.all[n] else { continue }
+            var own = Prototype.Parameter(name: name(of: parameter, n), typeName: "opaque", type: .opaque)
+            switch place {
+            case .source(let source):
+                (own.typeName, own.type) = type(parameter.type)
+                own.source = source
+                if own.type.byteCount == 0 || source.number == nil { (own.typeName, own.type) = ("opaque", .opaque) }
+            case .opaque: break
+            case .unavailable: (own.typeName, own.type) = ("unavailable", .unavailable)
+            }
+            prototype.parameters.append(own)
+        }
+        if places.hasResult {
+            let (typeName, type) = type(function.result)
+            if type.byteCount > 0 {
+                prototype.result =
+                    type == .string
+                    ? Prototype.Result(typeName: "pointer", type: .pointer, failure: .never)
+                    : Prototype.Result(typeName: typeName, type: type, failure: .never)
+            }
+        }
+        // A function without parameters and without a result says that it is called, as without a prototype.
+        if !prototype.parameters.contains(where: { $0.type.byteCount > 0 }), prototype.result == nil, !function.parameters.isEmpty {
+            throw function.language == .rust ? .rust : .unplaced
+        }
+    }
+
+    /// A name that a prototype can have, and no other parameter has.
+    private func name(of parameter: SourceParameter, _ n: Int) -> String {
+        let text = parameter.name.flatMap { Prototype.isName($0) ? $0 : nil } ?? "p\(n + 1)"
+        return prototype.parameters.contains { $0.name == text } ? "\(text)_\(n + 1)" : text
+    }
+
+    private mutating func type(_ type: SourceType) -> (String, ArgumentType) {
+        switch type.kind {
+        case .boolean: return ("bool", ArgumentType.byName["bool"]!)
+        case .pointer(toText: true): return ("string", .string)
+        case .pointer: return ("pointer", .pointer)
+        case .floatingPoint where type.byteCount == 4: return ("float", .floatingPoint(bytes: 4))
+        case .floatingPoint where type.byteCount == 8: return ("double", .floatingPoint(bytes: 8))
+        case .integer(let isSigned) where type.byteCount <= 8: return Self.integer(type, isSigned)
+        case .enumeration(let source):
+            guard !source.values.isEmpty else { return Self.integer(type, source.isSigned) }
+            return named(source, type.byteCount)
+        default: return ("opaque", .opaque)
+        }
+    }
+
+    /// A typedef keeps its name if prototypes know it as the same: mode_t, pid_t.
+    private static func integer(_ type: SourceType, _ isSigned: Bool) -> (String, ArgumentType) {
+        if let name = type.name, case .integer(type.byteCount, isSigned, let style)? = ArgumentType.byName[name], name != "bool",
+            name != "fd",
+            style == .decimal || name == "mode_t"
+        {
+            return (name, ArgumentType.byName[name]!)
+        }
+        let name =
+            switch type.byteCount {
+            case 1: isSigned ? "i8" : type.name == "char" ? "uchar" : "u8"
+            case 2: isSigned ? "short" : "ushort"
+            case 4: isSigned ? "int" : "uint"
+            default: isSigned ? "long" : "ulong"
+            }
+        return (name, ArgumentType.byName[name]!)
+    }
+
+    private mutating func named(_ source: SourceEnumeration, _ bytes: Int) -> (String, ArgumentType) {
+        var name = source.name.flatMap { Prototype.isName($0) ? $0 : nil } ?? "enumeration"
+        if ArgumentType.byName[name] != nil { name += "_" }
+        let values = source.values.filter { Prototype.isName($0.name) }.map {
+            Enumeration.Value(name: $0.name, number: $0.number, mask: $0.number)
+        }
+        var own = Enumeration(
+            name: name, machine: nil, areFlags: false, base: .init(bytes: bytes, isSigned: source.isSigned), values: values)
+        var n = 1
+        while let other = enumerations.first(where: { $0.name == own.name }), other != own {
+            n += 1
+            own.name = "\(name)_\(n)"
+        }
+        if !enumerations.contains(own) { enumerations.append(own) }
+        return (own.name, .named(own.name, bytes: bytes, isSigned: source.isSigned))
+    }
+}
+
+/// Where the parameters of a function are.
+private struct Placed {
+    enum Place {
+        case source(ArgumentSource)
+        /// It is passed, and nothing of it is shown.
+        case opaque
+        case unavailable
+    }
+    /// One a parameter; nil: it is not passed, since it has no bytes, or it is the compiler's own.
+    private(set) var all: [Place?] = []
+    private(set) var hasResult = true
+
+    private let function: SourceFunction
+    private let isArm: Bool
+
+    /// nil: the debug information contradicts the standard.
+    init?(_ function: SourceFunction, _ machine: UInt16) throws(PrototypeRefusal) {
+        guard var standard = CallingStandard(machine: machine) else { return nil }
+        (self.function, isArm) = (function, standard.isArm)
+        let isStandard: Bool
+        switch function.language {
+        case .c, .cPlusPlus: isStandard = function.convention == .standard
+        case .rust: isStandard = false // of extern "C" nothing is said
+        case .other: throw .language
+        }
+        // A float is passed as a double where the callers do not know its type (C17 6.5.2.2).
+        if !function.isPrototyped,
+            function.parameters.contains(where: { $0.type.kind == .floatingPoint(isExtended: false) && $0.type.byteCount < 8 })
+        {
+            throw .unprototyped
+        }
+        standard.returns(function.result)
+        var expected: [CallingStandard.Place] = []
+        for parameter in function.parameters {
+            expected.append(isStandard ? Self.expected(parameter, function, &standard) : .unknown)
+        }
+        let found = function.parameters.map { located($0) }
+        // Registers that are not the standard's are another convention's, or parameters before were removed: what has a location is there,
+        // and what has none is nowhere.
+        var agrees = isStandard
+        for n in expected.indices {
+            if let found = found[n], case .one(let wanted) = expected[n], found != wanted { agrees = false }
+            if contradicts(function.parameters[n], expected[n]) { return nil }
+        }
+        let areHomesKnown = agrees && (!function.isOptimized || function.compiler == .gcc || !function.isLocal)
+        // LLVM takes parameters and results from functions that no other module can call, and does not say so.
+        hasResult = agrees && (!function.isOptimized || function.compiler == .gcc || !function.isLocal)
+        for (n, parameter) in function.parameters.enumerated() {
+            all.append(place(parameter, expected[n], found[n], areHomesKnown))
+        }
+    }
+
+    private static func expected(
+        _ parameter: SourceParameter, _ function: SourceFunction, _ standard: inout CallingStandard
+    ) -> CallingStandard.Place {
+        // gcc declares what one of the functions that a constructor becomes is given (Itanium C++ ABI, 2.6.2), and others are not.
+        if parameter.isArtificial, parameter.name != "this", parameter.location == .none {
+            if !function.isOptimized || parameter.name == "__in_chrg" { return .nothing }
+            return standard.place(.unknown)
+        }
+        return standard.place(parameter.type)
+    }
+
+    private func place(_ parameter: SourceParameter, _ expected: CallingStandard.Place, _ found: ArgumentSource?, _ areHomesKnown: Bool)
+        -> Place?
+    {
+        if expected == .nothing || parameter.isArtificial && parameter.name != "this" { return nil }
+        switch parameter.type.kind {
+        case .aggregate, .complex, .vector, .unknown, .void: return .opaque
+        case .integer where parameter.type.byteCount > 8: return .opaque
+        case .floatingPoint where parameter.type.byteCount != 4 && parameter.type.byteCount != 8: return .opaque
+        default: break
+        }
+        if let found { return fits(found, parameter.type) ? .source(found) : .unavailable }
+        switch parameter.location {
+        case .stack, .register:
+            // Its place in the function's frame, which the first instructions fill.
+            guard areHomesKnown, case .one(let source) = expected, fits(source, parameter.type) else { return .unavailable }
+            return .source(source)
+        case .none, .other: return .unavailable
+        }
+    }
+
+    private func fits(_ source: ArgumentSource, _ type: SourceType) -> Bool {
+        var isFloatingPoint = false
+        if case .floatingPoint = type.kind { isFloatingPoint = true }
+        return switch source {
+        case .register: !isFloatingPoint
+        case .vector: isFloatingPoint
+        case .stack: true
+        }
+    }
+
+    /// What a location says of the first instruction; nil: nothing.
+    private func located(_ parameter: SourceParameter) -> ArgumentSource? {
+        switch parameter.location {
+        // Without variable tracking, gcc says where a function has a parameter most of the time.
+        case .register(let number, let isList): return isList || function.compiler != .gcc ? source(ofRegister: number) : nil
+        case .stack(let offset?, isList: true): return offset >= 0 && offset % 8 == 0 ? .stack(offset / 8) : nil
+        case .stack, .none, .other: return nil
+        }
+    }
+
+    /// True if the parameter lies in the caller's frame at another place than the standard's: gcc's ms_abi, of which nothing else is said.
+    private func contradicts(_ parameter: SourceParameter, _ expected: CallingStandard.Place) -> Bool {
+        guard case .stack(let offset?, isList: false) = parameter.location, offset >= 0 else { return false }
+        switch expected {
+        case .one(.stack(let word)), .memory(let word): return offset != word * 8
+        case .one, .registers: return true
+        case .nothing, .unknown: return false
+        }
+    }
+
+    /// DWARF numbers registers as psABI figure 3.36 and the ABI of DWARF for aarch64 say.
+    private func source(ofRegister number: Int) -> ArgumentSource? {
+        if isArm {
+            return number < 8 ? .register(number) : (64..<72).contains(number) ? .vector(number - 64) : nil
+        }
+        if (17..<25).contains(number) { return .vector(number - 17) }
+        return [5, 4, 1, 2, 8, 9].firstIndex(of: number).map { .register($0) }
+    }
+}

@@ -1,0 +1,175 @@
+// The functions of one module whose prototypes its debug information has.
+import CTraceLayout
+import ELF
+import Glibc
+import Presentation
+
+package final class ModuleFunctions {
+    private let file: CodeFile
+    package var path: String { file.path }
+    package var machine: UInt16 { file.elfMachine }
+    private lazy var debugInformation = file.debugInformation
+
+    /// nil: there is no such file, or it is no ELF file.
+    package init?(path: String) {
+        guard let file = try? CodeFile(path: path) else { return nil }
+        self.file = file
+    }
+
+    /// What the choice of its functions depends on: the file's identity, and that of its separate debug file.
+    package var stamp: String {
+        let debug = file.debugStatus.map { "\($0.st_dev) \($0.st_ino) \($0.st_size) \($0.st_mtim.tv_sec) \($0.st_mtim.tv_nsec)" } ?? ""
+        return "\(path)\n\(identity)\n\(file.status.st_size) \(file.status.st_mtim.tv_sec) \(file.status.st_mtim.tv_nsec)\n\(debug)"
+    }
+
+    /// Identity as the agent computes it (ModuleTable.add).
+    fileprivate var identity: UInt64 {
+        let id = file.buildID
+        if !id.isEmpty, id.count <= 20 {
+            var words: (UInt64, UInt64, UInt32) = (0, 0, 0)
+            withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: id) }
+            let hash = arguments_module_id(words.0, words.1, words.2)
+            if hash != 0 { return hash }
+        }
+        let status = file.status
+        let written = plan_mix(UInt64(bitPattern: Int64(status.st_mtim.tv_sec)), UInt64(status.st_mtim.tv_nsec))
+        return plan_mix(plan_mix(UInt64(status.st_dev), UInt64(status.st_ino)), plan_mix(UInt64(status.st_size), written)) | 1
+    }
+
+    /// The C library's own functions are those of the tool's own file.
+    package var isLibc: Bool {
+        guard let library = SharedLibrary(path: path), let name = library.soname else { return false }
+        return ["libc.", "ld-", "libpthread.", "libdl."].contains { name.hasPrefix($0) }
+    }
+
+    /// Code of a function that the compiler has put elsewhere, since it rarely runs: nobody calls it.
+    private static func isPart(_ name: String) -> Bool { name.hasSuffix(".cold") || name.contains(".cold.") }
+
+    fileprivate struct Found {
+        var prototypes: [(name: String, address: UInt64, prototype: DebugPrototype)] = []
+        /// Functions of these names that have none, by the reason; and one of each as an example.
+        var refused: [PrototypeRefusal: (count: Int, example: String)] = [:]
+        /// Each is the name of a function.
+        var names: Set<String> = []
+        /// Paths of .dwo files that are not here.
+        var missing: [String] = []
+        var hasDebugInformation = true
+    }
+
+    /// - Parameter isWanted: of names in the symbol table
+    fileprivate func functions(where isWanted: (String) -> Bool) -> Found {
+        var found = Found(), wanted: [UInt64: [FunctionName]] = [:], others: [String] = []
+        file.forEachCodeSymbol { symbol in
+            if symbol.isResolver || symbol.isNoType && symbol.isLocal { return }
+            let text = String(decoding: symbol.name, as: UTF8.self)
+            guard isWanted(text), !Self.isPart(text) else { return }
+            found.names.insert(text)
+            let name = FunctionName(text, isLocal: symbol.isLocal)
+            guard Prototype.isName(text), wanted[symbol.address]?.contains(where: { $0.text == text }) != true else {
+                // .dynsym and .symtab have it.
+                if !symbol.isLocal, let n = wanted[symbol.address]?.firstIndex(where: { $0.text == text }) {
+                    wanted[symbol.address]![n].isLocal = false
+                }
+                return
+            }
+            wanted[symbol.address, default: []].append(name)
+        }
+        found.hasDebugInformation = file.hasDebugInformation
+        if wanted.isEmpty { return found }
+        guard let debugInformation else {
+            found.hasDebugInformation = false
+            return found
+        }
+        // C++ and Rust have no such names, but for those that compilers make of theirs.
+        for (address, names) in wanted {
+            let clones = names.filter { $0.text.contains(".") && !$0.text.hasPrefix("_R") && !$0.text.contains("17h") }
+            others += clones.map(\.text)
+            if clones.count == names.count { wanted[address] = nil }
+        }
+        var described: Set<UInt64> = []
+        let machine = file.elfMachine
+        debugInformation.forEachSourceFunction(at: wanted, isMissing: { found.missing.append($0) }) { function in
+            described.insert(function.address)
+            do throws(PrototypeRefusal) {
+                found.prototypes.append((function.name, function.address, try DebugPrototype(function, machine: machine)))
+            } catch {
+                found.add(error, function.name)
+            }
+        }
+        for name in others { found.add(.clone, name) }
+        if found.missing.isEmpty {
+            for (address, names) in wanted where !described.contains(address) { found.add(.noEntry, names[0].text) }
+        }
+        return found
+    }
+}
+
+extension ModuleFunctions.Found {
+    fileprivate mutating func add(_ refusal: PrototypeRefusal, _ name: String) {
+        let known = refused[refusal]
+        refused[refusal] = ((known?.count ?? 0) + 1, min(known?.example ?? name, name))
+    }
+
+    /// Why some of its functions have no prototype; nil: all have one.
+    /// - Parameter isTold: of reasons
+    fileprivate func reasons(where isTold: (PrototypeRefusal) -> Bool = { _ in true }) -> String? {
+        let refused = refused.filter { isTold($0.key) }
+        if refused.isEmpty { return nil }
+        return refused.sorted { ($0.value.count, $0.value.example) > ($1.value.count, $1.value.example) }.map { refusal, functions in
+            functions.count == 1
+                ? "\(functions.example): \(refusal.reason)"
+                : "\(functions.example) and \(grouped(functions.count - 1)) more: \(refusal.reason)"
+        }.joined(separator: "; ")
+    }
+}
+
+extension ArgumentChoice {
+    /// Adds the functions of modules that `items` name.
+    /// - Parameters:
+    ///   - unknown: items that name nothing else
+    ///   - own: names of functions that a prototype was given for
+    mutating func add(
+        _ modules: [ModuleFunctions], _ items: [String], unknown: [String], besides own: Set<String>, _ hidden: [String]
+    ) throws(Problem) {
+        var names: Set<String> = [], program: ModuleFunctions.Found?, missing: [String: String] = [:]
+        let exact = Set(items.filter { !$0.contains(where: Self.isOfGlob) }), globs = items.filter { $0.contains(where: Self.isOfGlob) }
+        func isMeant(_ name: String) -> Bool { exact.contains(name) || globs.contains { fnmatch($0, name, 0) == 0 } }
+        for (n, module) in (items.isEmpty ? [] : modules).enumerated() {
+            let found = module.functions { !own.contains($0) && isMeant($0) }
+            if n == 0 { program = found }
+            let file = String(module.path.split(separator: "/").last ?? "")
+            for (name, address, debug) in found.prototypes {
+                var prototype = debug.prototype
+                prototype.hideSecrets(hidden)
+                names.insert(name)
+                functions.append(
+                    Chosen(
+                        name: name, prototype: prototype, place: Place(module: module.identity, address: address),
+                        enumerations: debug.enumerations))
+            }
+            if !found.missing.isEmpty {
+                notes.append(
+                    "\(file): \(counted(UInt64(found.missing.count), "unit")) of its debug information \(found.missing.count == 1 ? "is" : "are") in split files that are not here (\(found.missing[0])): arguments of their functions are not recorded"
+                )
+            }
+            for name in found.names where missing[name] == nil {
+                missing[name] = found.hasDebugInformation ? found.reasons() ?? "" : "\(file) has no debug information: compile it with -g"
+            }
+            if n == 0, !found.hasDebugInformation, !found.names.isEmpty {
+                notes.append(
+                    "\(file) has no debug information (-g), so arguments of its own functions are recorded only by prototypes that you give"
+                )
+            } else if n == 0, let reasons = found.reasons(where: { $0 != .noEntry }) { // every program has some of the C library's
+                notes.append("\(file): arguments of some functions are not recorded: \(reasons)")
+            }
+        }
+        names.formUnion(own)
+        for item in unknown where !names.contains(where: { $0 == item || fnmatch(item, $0, 0) == 0 }) {
+            let reason =
+                missing.filter { $0.key == item || fnmatch(item, $0.key, 0) == 0 }.min { $0.key < $1.key }?.value
+                ?? (program?.hasDebugInformation == false ? "the program has no debug information: compile it with -g" : nil)
+            throw .unknown(item, reason: reason?.isEmpty == true ? nil : reason)
+        }
+    }
+    private static func isOfGlob(_ character: Character) -> Bool { "*?[".contains(character) }
+}

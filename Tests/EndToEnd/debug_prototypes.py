@@ -1,0 +1,564 @@
+"""Arguments and results of a program's own functions, by the prototypes of its debug information: what the functions print themselves, at
+every optimisation, against `replay --json`; parameters that compilers remove; debug information that is missing, elsewhere or damaged."""
+import glob
+import json
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+
+import build
+import harness
+import suite
+from harness import Skipped, expect
+
+# Each function prints its name, its arguments as `replay --json` has them, and its result (-: none is recorded), between tabs.
+COMMON = r"""
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#define APART __attribute__((noinline, visibility("default")))
+#define BEGIN(name) const char *comma = printf("%s\t{", name) ? "" : "";
+#define KEY(name) printf("%s\"%s\": ", comma, #name), comma = ", "
+#define NUMBER(name) KEY(name), (name) < 0 ? printf("%lld", (long long)(name)) : printf("%llu", (unsigned long long)(name))
+#define REAL(name) KEY(name), real(name)
+#define TEXT(name) KEY(name), (name) ? printf("\"%s\"", name) : printf("null")
+#define ADDRESS(name) KEY(name), (name) ? printf("\"%p\"", (const void *)(name)) : printf("null")
+#define AT(name) KEY(name), printf("\"%p\"", (const void *)&(name)) // what a reference is to
+#define NAMED(name, text) KEY(name), printf("\"%s\"", text)
+#define OPAQUE(name) KEY(name), printf("{\"opaque\": true}")
+#define END(...) printf("}\t" __VA_ARGS__), printf("\n"), fflush(stdout)
+static void real(double value) {
+    if (isfinite(value)) printf("%.17g", value); else printf("\"%s\"", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+}
+"""
+C_SOURCE = COMMON + r"""
+enum colour { RED, GREEN, BLUE = 77 };
+enum cold { FREEZING = -5, MILD = 5 };
+enum __attribute__((packed)) tiny { LOW = 1, HIGH = 255 };
+typedef enum { FIRST = 1, SECOND } unnamed;
+typedef unsigned char byte;
+struct ints { int a, b; };
+struct mixed { double x; int n; };
+struct reals { double x, y; };
+struct three { float x, y, z; };
+struct large { long all[4]; };
+struct chars { char all[3]; };
+struct bits { unsigned a : 3, b : 9; int c : 20; long d : 40; };
+struct __attribute__((packed)) packed { char c; long n; };
+struct nested { struct ints one; float y[2]; };
+struct wide { __int128 n; };
+struct extended { long double x; };
+struct none {};
+struct longs { long n[2]; };
+union either { long n; double x; };
+union floats { float one; float two[2]; };
+typedef float vector __attribute__((vector_size(16)));
+
+APART signed char take_chars(char a, signed char b, unsigned char c, _Bool d, byte e) {
+    BEGIN("take_chars") NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), NUMBER(e), END("%d", (signed char)(b + 1));
+    return b + 1;
+}
+APART unsigned short take_integers(short a, unsigned short b, int c, unsigned d, long e, unsigned long f, long long g, size_t h, int8_t i, uint64_t j) {
+    BEGIN("take_integers") NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), NUMBER(e), NUMBER(f), NUMBER(g), NUMBER(h), NUMBER(i), NUMBER(j), END("%d", (unsigned short)(b + 1));
+    return b + 1;
+}
+APART _Bool take_pointers(const void *a, int *b, void (*c)(void), const char *d, char *e, const byte *f, char **g, const char *const h) {
+    BEGIN("take_pointers") ADDRESS(a), ADDRESS(b), ADDRESS(c), TEXT(d), TEXT(e), ADDRESS(f), ADDRESS(g), TEXT(h), END("%d", d != NULL);
+    return d != NULL;
+}
+APART enum colour take_names(enum colour a, enum cold b, enum tiny c, unnamed d, enum colour e, mode_t f) {
+    BEGIN("take_names") NAMED(a, a == RED ? "RED" : a == GREEN ? "GREEN" : "BLUE"), NAMED(b, b == MILD ? "MILD" : "FREEZING"),
+        NAMED(c, c == LOW ? "LOW" : "HIGH"), NAMED(d, d == FIRST ? "FIRST" : "SECOND"), NUMBER(e), NUMBER(f), END("\"GREEN\"");
+    return GREEN;
+}
+APART double take_reals(double a, float b, int c, double d, long e, float f) {
+    double sum = a + b + c + d + e + f;
+    BEGIN("take_reals") REAL(a), REAL(b), NUMBER(c), REAL(d), NUMBER(e), REAL(f), printf("}\t"), real(sum), printf("\n");
+    return sum;
+}
+APART float take_many_reals(double a, double b, float c, double d, double e, double f, double g, double h, double i, int j, float k, long l) {
+    BEGIN("take_many_reals") REAL(a), REAL(b), REAL(c), REAL(d), REAL(e), REAL(f), REAL(g), REAL(h), REAL(i), NUMBER(j), REAL(k), NUMBER(l), printf("}\t"), real((float)i), printf("\n");
+    return i;
+}
+APART long take_many(int a, char b, short c, long d, _Bool e, unsigned char f, short g, char h, int i, long j, double k, unsigned short l) {
+    BEGIN("take_many") NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), NUMBER(e), NUMBER(f), NUMBER(g), NUMBER(h), NUMBER(i), NUMBER(j), REAL(k), NUMBER(l), END("%ld", j);
+    return j;
+}
+APART int take_structures(int a, struct ints b, int c, struct mixed d, double e, int f, struct large g, int h) {
+    BEGIN("take_structures") NUMBER(a), OPAQUE(b), NUMBER(c), OPAQUE(d), REAL(e), NUMBER(f), OPAQUE(g), NUMBER(h), END("%d", b.a + d.n + (int)g.all[3]);
+    return b.a + d.n + (int)g.all[3];
+}
+APART int take_small(struct chars a, int b, struct bits c, long d, struct nested e, int f, union either g, int h, struct three i, float j) {
+    BEGIN("take_small") OPAQUE(a), NUMBER(b), OPAQUE(c), NUMBER(d), OPAQUE(e), NUMBER(f), OPAQUE(g), NUMBER(h), OPAQUE(i), REAL(j), END("%d", a.all[2] + e.one.b);
+    return a.all[2] + e.one.b;
+}
+APART int take_spilled(long a, long b, long c, long d, long e, struct reals f, struct longs g, int h, struct packed i, int j, long k, int l) {
+    BEGIN("take_spilled") NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), NUMBER(e), OPAQUE(f), OPAQUE(g), NUMBER(h), OPAQUE(i), NUMBER(j), NUMBER(k), NUMBER(l), END("%d", (int)g.n[1] + (int)i.n);
+    return (int)g.n[1] + (int)i.n;
+}
+APART int take_unusual(int a, __int128 b, int c, long double d, int e, _Complex double f, double g, struct none h, int i, vector j, double k, struct wide l, int m) {
+    BEGIN("take_unusual") NUMBER(a), OPAQUE(b), NUMBER(c), OPAQUE(d), NUMBER(e), OPAQUE(f), REAL(g), NUMBER(i), OPAQUE(j), REAL(k), OPAQUE(l), NUMBER(m), END("%d", (int)b + (int)l.n);
+    return (int)b + (int)l.n;
+}
+APART int take_aligned(int a, int b, int c, int d, int e, int f, int g, long double h, int i, struct extended j, int k, __int128 l, int m, union floats n, float o) {
+    BEGIN("take_aligned") NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), NUMBER(e), NUMBER(f), NUMBER(g), OPAQUE(h), NUMBER(i), OPAQUE(j), NUMBER(k), OPAQUE(l), NUMBER(m), OPAQUE(n), REAL(o), END("%d", (int)j.x);
+    return (int)j.x;
+}
+APART struct large take_returned(int a, double b, const char *c) {
+    BEGIN("take_returned") NUMBER(a), REAL(b), TEXT(c), END("-");
+    struct large all = {{a}};
+    return all;
+}
+APART struct mixed take_returned_small(int a, double b) {
+    BEGIN("take_returned_small") NUMBER(a), REAL(b), END("-");
+    struct mixed all = {b, a};
+    return all;
+}
+APART long double take_returned_extended(int a) { BEGIN("take_returned_extended") NUMBER(a), END("-"); return a; }
+APART _Complex long double take_returned_complex(int a) { BEGIN("take_returned_complex") NUMBER(a), END("-"); return a; }
+APART struct extended take_returned_member(int a) { BEGIN("take_returned_member") NUMBER(a), END("-"); return (struct extended){a}; }
+APART __int128 take_returned_wide(int a) { BEGIN("take_returned_wide") NUMBER(a), END("-"); return a; }
+APART int take_more(int a, const char *b, ...) {
+    va_list rest;
+    va_start(rest, b);
+    double x = va_arg(rest, double);
+    va_end(rest);
+    BEGIN("take_more") NUMBER(a), TEXT(b), END("%d", (int)x);
+    return x;
+}
+APART void take_nothing(void) { BEGIN("take_nothing") END("-"); }
+static __attribute__((noinline)) long take_address(long a, double b, int c) { // they live in the frame at every optimization
+    BEGIN("take_address") NUMBER(a), REAL(b), NUMBER(c), END("%ld", a);
+    __asm__ volatile("" ::"r"(&a), "r"(&b), "r"(&c) : "memory");
+    return a;
+}
+int main(void) {
+    const long numbers[] = {0, 1, -1, 5, 127, 128, -128, 255, 32767, 65535, 1L << 31, INT32_MIN, INT64_MAX, INT64_MIN};
+    const double reals[] = {0, -0.0, 1, -1.5, 0.1, 1e300, 1e-300, 3.14159265358979, INFINITY, -INFINITY, NAN, 16777217, 1e38, 5e-324};
+    static int object;
+    char own[] = "on the stack";
+    for (unsigned k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        long n = numbers[k];
+        double x = reals[k];
+        take_chars(n, n, n, n & 1, n);
+        take_integers(n, n, n, n, n, n, n, n, n, n);
+        take_reals(x, x, n, -x, n, x / 2);
+        take_many_reals(x, 1, x, 2, 3, x, 4, 5, x, n, x, n);
+        take_many(n, n, n, n, n & 1, n, n, n, n, n, x, n);
+        take_structures(n, (struct ints){(int)n, 2}, n, (struct mixed){x, (int)n}, x, n, (struct large){{1, 2, 3, n}}, n);
+        take_small((struct chars){{1, 2, 3}}, n, (struct bits){1, 2, 3, 4}, n, (struct nested){{1, 2}, {3, 4}}, n, (union either){.n = n}, n, (struct three){1, 2, 3}, x);
+        take_spilled(n, n, n, n, n, (struct reals){1, 2}, (struct longs){{1, 2}}, n, (struct packed){1, 2}, n, n, n);
+        take_unusual(n, n, n, x, n, x, x, (struct none){}, n, (vector){1, 2, 3, 4}, x, (struct wide){n}, n);
+        take_aligned(n, n, n, n, n, n, n, x, n, (struct extended){1}, n, n, n, (union floats){1}, x);
+        take_returned(n, x, "text"), take_returned_small(n, x), take_returned_extended(n), take_returned_complex(n), take_returned_member(n), take_returned_wide(n);
+        take_more(n, own, 2.5);
+        take_address(n, x, n);
+        take_nothing();
+    }
+    take_pointers(&object, &object, (void (*)(void))main, "a literal", own, (byte *)"bytes", 0, "");
+    take_pointers(0, 0, 0, 0, 0, 0, (char **)&object, 0);
+    take_names(RED, MILD, LOW, FIRST, (enum colour)5, 0644);
+    take_names(BLUE, FREEZING, HIGH, SECOND, (enum colour)-1, 0);
+    return 0;
+}
+"""
+CPP_SOURCE = COMMON + r"""
+#include <string>
+namespace space {
+enum class level : uint8_t { low, high = 200 };
+enum signs : short { minus = -3, plus = 3 };
+struct empty {};
+struct trivial { int a; double b; };
+struct copied { // not trivial for the purposes of calls
+    int a;
+    explicit copied(int a) : a(a) {}
+    copied(const copied &other) : a(other.a) {}
+    ~copied() {}
+};
+struct base { virtual ~base() {} virtual long take_virtual(int a, double b) = 0; long member = 1; };
+struct derived : virtual base {
+    int n;
+    APART derived(int take, double x) : n(take) { BEGIN("space::derived::derived") ADDRESS(this), NUMBER(take), REAL(x), END("-"); }
+    APART long take_virtual(int a, double b) override { BEGIN("space::derived::take_virtual") ADDRESS(this), NUMBER(a), REAL(b), END("%ld", member + n); return member + n; }
+    APART int take_method(char a, level b) const { BEGIN("space::derived::take_method") ADDRESS(this), NUMBER(a), NAMED(b, b == level::low ? "low" : "high"), END("%d", n); return n; }
+    APART static signs take_static(int a, signs b) { BEGIN("space::derived::take_static") NUMBER(a), NAMED(b, b == plus ? "plus" : "minus"), END("\"%s\"", b == plus ? "plus" : "minus"); return b; }
+};
+APART int take_classes(int a, copied b, int c, trivial d, empty e, int f, const trivial &g, copied &&h, double i, std::nullptr_t j, int k) {
+    BEGIN("space::take_classes") NUMBER(a), OPAQUE(b), NUMBER(c), OPAQUE(d);
+#ifdef __aarch64__
+    OPAQUE(e);
+#endif
+    NUMBER(f), AT(g), AT(h), REAL(i), KEY(j), printf("null"), NUMBER(k), END("%d", b.a + d.a + h.a);
+    return b.a + d.a + h.a;
+}
+APART copied take_returned(int a, const char *b) { BEGIN("space::take_returned") NUMBER(a), TEXT(b), END("-"); return copied(a); }
+APART std::string take_text(const std::string &a, std::string b, int c) { BEGIN("space::take_text") AT(a), OPAQUE(b), NUMBER(c), END("-"); return a + b; }
+APART int take_members(int derived::*a, int b, long (base::*c)(int, double), int d) { BEGIN("space::take_members") OPAQUE(a), NUMBER(b), OPAQUE(c), NUMBER(d), END("%d", a ? b : d); return a ? b : d; }
+}
+extern "C" APART int take_plain(bool a, char16_t b, wchar_t c, unsigned long long d) { BEGIN("take_plain") NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), END("%d", (int)c); return c; }
+using namespace space;
+int main() {
+    const long numbers[] = {0, 1, -1, 127, 128, 255, 65535, INT32_MIN, INT64_MAX};
+    for (long n : numbers) {
+        double x = n / 4.0;
+        trivial t{(int)n, x};
+        take_classes(n, copied(n), n, t, empty(), n, t, copied(1), x, nullptr, n);
+        take_returned(n, "a literal");
+        take_text("a", "b", n);
+        take_members(&derived::n, n, &base::take_virtual, -n);
+        take_plain(n & 1, n & 0xffff, n, n);
+        derived d(n, x);
+        base *b = &d;
+        b->take_virtual(n, x);
+        d.take_method(n, n & 1 ? level::high : level::low);
+        derived::take_static(n, n & 1 ? plus : minus);
+    }
+    return 0;
+}
+"""
+
+
+# What is passed is printed by the caller: the functions do not use all of it, and what they do not need compilers do not pass.
+REMOVED = COMMON + r"""
+struct pair { int a, b; };
+static volatile long kept;
+static __attribute__((noinline)) int part_unused(int unused, int x, double gone, long y) { kept += x; return (int)y; }
+static __attribute__((noinline)) int part_constant(int always, int x, int y) { kept += x * always; return y; }
+static __attribute__((noinline)) int part_pointed(const struct pair *p, int x) { kept += x; return p->a + x; }
+static __attribute__((noinline)) int part_address(int unused, int x, int y) { __asm__ volatile("" ::"r"(&x) : "memory"); return y; }
+static __attribute__((noinline)) int part_result(int x, const char *text) { kept += x + text[0]; return 7; }
+static __attribute__((noinline)) double part_reals(double unused, double x, float gone, float y) { kept += (long)x; return y; }
+static __attribute__((noinline)) long part_structure(struct pair p, int x) { kept += x; return p.b; }
+APART int all_unused(int unused, int x, double gone, long y) { kept -= x; return (int)y; }
+APART int all_address(int unused, int x, int y) { __asm__ volatile("" ::"r"(&x) : "memory"); return y + 1; }
+int main(void) {
+    for (int n = 1; n < 9; n++) {
+        struct pair p = {n, n + 1};
+        printf("part_unused\t{\"unused\": %d, \"x\": %d, \"gone\": 2.5, \"y\": %d}\t%d\n", n * 3, n, n * 5, n * 5), part_unused(n * 3, n, 2.5, n * 5);
+        printf("part_constant\t{\"always\": 6, \"x\": %d, \"y\": %d}\t%d\n", n, n * 5, n * 5), part_constant(6, n, n * 5);
+        printf("part_pointed\t{\"p\": \"%p\", \"x\": %d}\t%d\n", (void *)&p, n, 2 * n), kept = part_pointed(&p, n);
+        printf("part_address\t{\"unused\": %d, \"x\": %d, \"y\": %d}\t%d\n", n * 3, n, n * 5, n * 5), kept = part_address(n * 3, n, n * 5);
+        printf("part_result\t{\"x\": %d, \"text\": \"text\"}\t7\n", n), part_result(n, "text");
+        printf("part_reals\t{\"unused\": %d.5, \"x\": %d, \"gone\": 1, \"y\": %d}\t%d\n", n, n * 2, n * 3, n * 3), kept = part_reals(n + .5, n * 2, 1, n * 3);
+        printf("part_structure\t{\"p\": {\"opaque\": true}, \"x\": %d}\t%d\n", n, n + 1), kept = part_structure(p, n);
+        printf("all_unused\t{\"unused\": %d, \"x\": %d, \"gone\": 2.5, \"y\": %d}\t%d\n", n * 3, n, n * 5, n * 5), kept = all_unused(n * 3, n, 2.5, n * 5);
+        printf("all_address\t{\"unused\": %d, \"x\": %d, \"y\": %d}\t%d\n", n * 3, n, n * 5, n * 5 + 1), kept = all_address(n * 3, n, n * 5);
+    }
+    return 0;
+}
+"""
+RUST = r"""
+#[derive(Clone, Copy)]
+pub struct Point { x: i32, y: f64 }
+#[inline(never)]
+pub fn take_numbers(a: i32, b: u8, c: i64, d: f64, e: bool, f: usize) -> i64 {
+    let (a, b, c, d, e, f) = (a, b, c, d, e, f); // what is shown is in memory, and these are copies
+    println!("take_numbers\t{{\"a\": {a}, \"b\": {b}, \"c\": {c}, \"d\": {d:?}, \"e\": {}, \"f\": {f}}}\t-", e as u8);
+    c + b as i64
+}
+#[inline(never)]
+pub fn take_texts(a: &str, b: i32, c: String, d: &[u8], e: u32) -> usize {
+    println!("take_texts\t{{\"a\": {{\"opaque\": true}}, \"b\": {b}, \"c\": {{\"opaque\": true}}, \"d\": {{\"opaque\": true}}, \"e\": {e}}}\t-");
+    a.len() + c.len() + d.len()
+}
+#[inline(never)]
+pub fn take_structures(a: Point, b: i32, c: Option<u32>, d: (u8, u16), e: &Point) -> f64 {
+    println!("take_structures\t{{\"a\": {{\"opaque\": true}}, \"b\": {b}, \"c\": {{\"opaque\": true}}, \"d\": {{\"opaque\": true}}, \"e\": \"{e:p}\"}}\t-");
+    a.y + c.unwrap_or(1) as f64 + d.1 as f64 + e.x as f64
+}
+#[no_mangle]
+#[inline(never)]
+pub extern "C" fn take_plain(a: i32, b: f32, c: u64) -> i32 {
+    let (a, b, c) = (a, b, c);
+    println!("take_plain\t{{\"a\": {a}, \"b\": {b:?}, \"c\": {c}}}\t-");
+    a
+}
+fn main() {
+    let count = std::env::args().count() as i32;
+    for n in [0, 1, -1, 127, 65535, i32::MIN] {
+        let p = Point { x: n, y: n as f64 / 4.0 };
+        take_numbers(n, n as u8, n as i64 * 3, n as f64 / 4.0, n & 1 == 1, n as usize);
+        take_texts("text", n * count, format!("{n}"), &[1, 2, 3], n as u32);
+        take_structures(p, n, if n > 0 { Some(n as u32) } else { None }, (n as u8, n as u16), &p);
+        take_plain(n, n as f32 / 4.0, n as u64);
+    }
+}
+"""
+
+
+class Prototypes(suite.Test):
+    def plan(self, program, *words, status=None):
+        """The argument plan that `record` makes for a program, of this architecture or another, and what it says. The program is not traced."""
+        cache = self.path("plans")
+        shutil.rmtree(cache, ignore_errors=True)
+        said = self.tool("record", "--force", "--no-states", "-o", self.path("plan.trace"), *words, "--", program, status=status,
+                         env=self.environment(XDG_CACHE_HOME=cache)).stderr
+        plans = glob.glob(os.path.join(cache, "tracer/arguments/*"))
+        return plans[0] if plans else None, said
+
+    def calls(self, path, names):
+        found = []
+        for line in self.tool("replay", "--json", path).stdout.splitlines():
+            call = json.loads(line)
+            name = re.sub(r"^program::", "", call["name"].split("(")[0])  # of Rust
+            if re.search(names, name) and not re.search(" thunk to |~", name):
+                found.append((name, call.get("arguments"), call.get("result")))
+        return found
+
+    def judge_calls(self, said, found, least):
+        """What is shown is what was passed. `least`: the share of values that must be shown."""
+        lines = [line.split("\t") for line in said.decode().splitlines() if "\t" in line]
+        expect(len(lines) == len(found) > 0, f"{len(lines)} calls, {len(found)} in the trace")
+        values = shown = 0
+        for (name, arguments, result), (found_name, found_arguments, found_result) in zip(lines, found):
+            arguments = json.loads(arguments)
+            expect(name == found_name.split(".")[0], f"{name}: {found_name}")
+            if found_arguments is not None:
+                expect(list(arguments) == list(found_arguments), f"{name} has {list(arguments)}: {found_arguments}")
+            for key, value in arguments.items():
+                values += 1
+                own = (found_arguments or {}).get(key, {"unavailable": True})
+                if own == {"unavailable": True}:
+                    continue
+                shown += 1
+                if build.ARCHITECTURE == "aarch64" and isinstance(own, dict) and "unreadable" in own:
+                    continue  # the emulator has no process_vm_readv
+                same = math.isclose(own, value, rel_tol=1e-6) if isinstance(own, float) and isinstance(value, (int, float)) else own == value
+                expect(same, f"{name}: {key} is {value}, not {own}: {found_arguments}")
+            if found_result is not None:
+                wanted = None if result == "-" else json.loads(result)
+                same = math.isclose(found_result, wanted, rel_tol=1e-6) if isinstance(found_result, float) and isinstance(wanted, (int, float)) else found_result == wanted
+                expect(same, f"{name} returns {wanted}, not {found_result}")
+            if result != "-":
+                values += 1
+                shown += found_result is not None
+        expect(shown >= least * values, f"only {shown} of {values} values are shown")
+        return f"{shown} of {values} values"
+
+    def compare(self, program, names, least, choose, **variables):
+        harness.plan(self.settings, program, self.made)
+        path, said = self.plan(program, *(word for glob in choose.split(",") for word in ("--arguments", glob)))
+        expect(path, f"there is no plan: {said}")
+        run = self.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="*", **variables)
+        return self.judge_calls(run.stdout, self.calls(self.checked_trace().path, names), least)
+
+
+def driver(compiler, language):
+    return build.DRIVERS[compiler][language].split()[0]
+
+
+def source(text, compiler, language, *options, names="take_|derived", least=1, choose="*take_*,*derived*", **variables):
+    def values_are_what_the_program_says(test):
+        words = [*build.DRIVERS[compiler][language].split()[1:], *options, "-lm"]
+        program = test.compile("program", *words, source=text, compiler=driver(compiler, language))
+        return test.compare(program, names, least, choose, **variables)
+    return values_are_what_the_program_says
+
+
+def rust(optimization, least):
+    def values_are_what_the_program_says(test):
+        suite.need("rustc")
+        test.write("program.rs", RUST)
+        done = subprocess.run(["rustc", "-g", "-C", f"opt-level={optimization}", "program.rs"], cwd=test.made, capture_output=True, text=True)
+        if done.returncode:
+            raise Skipped(f"rustc: {done.stderr[-200:]}")
+        return test.compare(test.path("program"), "take_", least, "*take_*")
+    return values_are_what_the_program_says
+
+
+def functions_between_modules_have_them_without_patches(test):
+    test.compile("libown.so", "-g", "-O2", "-shared", "-fPIC", source="#include <string.h>\nint own_length(const char *text, double factor) { return strlen(text) * factor; }\n")
+    program = test.compile("program", "-O2", "-L.", "-lown", "-Wl,-rpath,$ORIGIN", source="int own_length(const char *, double);\nint main(void) { return own_length(\"four\", 2) != 8; }\n")
+    said = test.tool("record", "--force", "-o", test.path("a.trace"), "--arguments", "own_*", "--", program)
+    calls = test.calls(test.path("a.trace"), "own_length")
+    expect(calls == [("own_length", {"text": "four", "factor": 2.0}, 8)], f"{calls} {said.stderr}")
+
+
+def two_functions_of_one_name_have_each_its_own(test):
+    test.write("one.c", "static __attribute__((noinline)) int own(int first) { __asm__ volatile(\"\"); return first; }\nint one(void) { return own(1); }\n")
+    test.write("two.c", "static __attribute__((noinline)) int own(const char *second, long third) { __asm__ volatile(\"\"); return third + second[0]; }\nint two(void) { return own(\"\", 3); }\n")
+    program = test.compile("program", "-g", "-O1", "one.c", "two.c", source="int one(void), two(void);\nint main(void) { return one() + two() != 4; }\n")
+    test.tool("record", "--force", "-o", test.path("a.trace"), "--functions", "own", "--arguments", "own", "--", program)
+    calls = test.calls(test.path("a.trace"), "^own$")
+    expect([call[1] for call in calls] == [{"first": 1}, {"second": "", "third": 3}], str(calls))
+
+
+def what_the_user_says_goes_first(test):
+    program = test.compile("program", "-g", "-O1", source="__attribute__((noinline)) int own(unsigned char first, int second) { __asm__ volatile(\"\"); return first; }\nint main(int n, char **v) { return own(n, 2) - 1; }\n")
+    for words, wanted in ((["own"], {"first": 1, "second": 2}), (["own(n: hex4)"], {"n": "0x1"}), (["own*", "own(a, b)"], {"a": 1, "b": 2})):
+        options = [option for word in words for option in ("--arguments", word)]
+        test.tool("record", "--force", "-o", test.path("a.trace"), "--functions", "own", *options, "--", program)
+        calls = test.calls(test.path("a.trace"), "^own$")
+        expect([call[1] for call in calls] == [wanted], f"{words}: {calls}")
+
+
+SIMPLE = """#include <unistd.h>
+__attribute__((noinline)) int own_first(const char *text, int number) { __asm__ volatile(""); return number + text[0]; }
+int main(int n, char **v) { return own_first("", n) - 1; }
+"""
+KNOWN = [("own_first", {"text": "", "number": 1}, 1)]
+
+
+def a_separate_debug_file_has_them_too(test):
+    suite.need("objcopy")
+    for how in ("beside", "altered"):
+        program = test.compile("program", "-g", "-O1", "-Wl,--build-id", source=SIMPLE)
+        for words in (["objcopy", "--only-keep-debug", "program", "program.debug"], ["objcopy", "--strip-debug", "--add-gnu-debuglink=program.debug", "program"]):
+            subprocess.run(words, cwd=test.made, check=True)
+        if how == "altered":  # another build's is not believed
+            test.compile("other", "-g", "-O1", "-Wl,--build-id", source=SIMPLE + "int more;\n")
+            subprocess.run(["objcopy", "--only-keep-debug", "other", "program.debug"], cwd=test.made, check=True)
+        done = test.tool("record", "--force", "-o", test.path("a.trace"), "--functions", "own_first", "--arguments", "own_first", "--", program, status=None)
+        if how == "beside":
+            expect(test.calls(test.path("a.trace"), "own_first") == KNOWN, done.stderr)
+        else:
+            expect(done.returncode == 2 and "program has no debug information" in done.stderr, done.stderr)
+
+
+def split_debug_information_is_found_or_said_to_be_missing(test):
+    test.write("program.c", SIMPLE)
+    for version in ("4", "5"):
+        program = test.compile("program", f"-gdwarf-{version}", "-gsplit-dwarf", "-O1", "program.c")
+        record = ["record", "--force", "-o", test.path("a.trace"), "--functions", "own_first", "--arguments", "own_*", "--arguments", "close"]
+        done = test.tool(*record, "--", program)
+        expect(test.calls(test.path("a.trace"), "own_first") == KNOWN, f"DWARF {version}: {done.stderr}")
+        for path in glob.glob(test.path("*.dwo")):
+            os.remove(path)
+        os.utime(program)
+        done = test.tool(*record[:-4], "--arguments", "own_first(text: string)", "--arguments", "*", "--", program)
+        expect("1 unit of its debug information is in split files that are not here" in done.stderr, f"DWARF {version}: {done.stderr}")
+
+
+def without_debug_information_a_line_says_so(test):
+    program = test.compile("program", "-O1", "-g0", source=SIMPLE)
+    for words, status, wanted in ((["own_first"], 2, "no prototype is known by this name (program has no debug information: compile it with -g)"),
+                                  (["own_*"], 2, "program has no debug information"), (["nothing*"], 2, "has no debug information"),
+                                  (["*"], 0, "program has no debug information (-g), so arguments of its own functions"), (["open*"], 0, None)):
+        for _ in range(2):  # the second time from the cache
+            done = test.tool("record", "--force", "-o", test.path("a.trace"), "--arguments", *words, "--", program, status=status)
+            lines = [line for line in done.stderr.splitlines() if "debug information" in line]
+            expect(len(lines) == (wanted is not None) and all(wanted in line for line in lines), f"{words}: {done.stderr}")
+        done = test.tool("record", "--force", "--quiet", "-o", test.path("a.trace"), "--arguments", *words, "--", program, status=status)
+        expect(status or not done.stderr, done.stderr)
+
+
+def other_conventions_are_refused(test):
+    if build.ARCHITECTURE != "x86_64":
+        raise Skipped("they are x86_64's")
+    text = """#define SHOWN __attribute__((noinline))
+SHOWN __attribute__((ms_abi)) int own_other(int a, int b, int c, int d, int e) { __asm__ volatile(""); return a + b + c + d + e; }
+SHOWN int own_usual(int a, int b) { __asm__ volatile(""); return a + b; }
+int main(int n, char **v) { return own_other(n, 2, 3, 4, 5) + own_usual(n, 2) - 18; }
+"""
+    for compiler in ("gcc", "clang"):
+        for optimization in ("-O0", "-O2"):
+            program = test.compile("program", "-g", optimization, source=text, compiler=compiler)
+            done = test.tool("record", "--force", "-o", test.path("a.trace"), "--functions", "own_*", "--arguments", "own_*", "--", program)
+            calls = dict((name, arguments) for name, arguments, _ in test.calls(test.path("a.trace"), "own_"))
+            expect(calls["own_usual"] == {"a": 1, "b": 2}, f"{compiler} {optimization}: {calls}")
+            # Optimized code says where each parameter is.
+            truth = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+            for key, value in (calls["own_other"] or {}).items():
+                expect(value in (truth[key], {"unavailable": True}), f"{compiler} {optimization}: {calls} {done.stderr}")
+            expect(calls["own_other"] or "usual calling convention" in done.stderr, f"{compiler} {optimization}: {calls} {done.stderr}")
+
+
+def clones_are_refused(test):
+    text = """static __attribute__((noinline)) int own_part(int unused, int a, int constant) { __asm__ volatile(""); return a * constant; }
+__attribute__((noinline)) int own_whole(int a) { __asm__ volatile(""); return own_part(9, a, 5) + own_part(8, a + 1, 5); }
+int main(int n, char **v) { return own_whole(n) - 15; }
+"""
+    program = test.compile("program", "-g", "-O2", source=text)
+    names = subprocess.run(["nm", program], capture_output=True, text=True).stdout
+    if "own_part." not in names:
+        raise Skipped("this compiler makes no clone here")
+    done = test.tool("record", "--force", "-o", test.path("a.trace"), "--functions", "*own_*", "--arguments", "own_*", "--", program)
+    expect(re.search(r"own_part\.[a-z.0-9]+: the compiler has made them of other functions", done.stderr), done.stderr)
+    for name, arguments, result in test.calls(test.path("a.trace"), "own_"):
+        expect((arguments is None) == (name != "own_whole"), f"{name}: {arguments} {result}")
+
+
+def a_plan_is_made_once(test):
+    program = test.compile("program", "-g", "-O1", source=SIMPLE)
+    cache = test.path("own-cache")
+    environment = test.environment(XDG_CACHE_HOME=cache)
+    record = ["record", "--force", "-o", test.path("a.trace"), "--functions", "own_first", "--arguments", "own_*", "--", program]
+    test.tool(*record, env=environment)
+    plan, = glob.glob(os.path.join(cache, "tracer/arguments/*"))
+    first = os.stat(plan)
+    test.tool(*record, env=environment)
+    expect(os.stat(plan).st_mtime_ns == first.st_mtime_ns and len(glob.glob(os.path.join(cache, "tracer/arguments/*"))) == 1, "it was made again")
+    test.compile("program", "-g", "-O1", source=SIMPLE.replace("number", "count"))
+    test.tool(*record, env=environment)
+    expect(test.calls(test.path("a.trace"), "own_first") == [("own_first", {"text": "", "count": 1}, 1)], "another program at the same path has the old prototypes")
+
+
+def a_program_without_a_build_id_is_known_by_its_file(test):
+    program = test.compile("program", "-g", "-O1", "-Wl,--build-id=none", source=SIMPLE)
+    test.tool("record", "--force", "-o", test.path("a.trace"), "--functions", "own_first", "--arguments", "own_*", "--", program)
+    expect(test.calls(test.path("a.trace"), "own_first") == KNOWN, "it is not known")
+
+
+def damaged_debug_information_hurts_nobody(test):
+    """Sections of it cut short, or changed anywhere: the tool goes by what it says, or says that it cannot, and the program runs."""
+    suite.need("objcopy", "readelf")
+    program = test.compile("program", "-g", "-O2", source=C_SOURCE, *["-lm"])
+    whole = suite.read_bytes(program)
+    sections = re.findall(r"\] (\.debug_\w+) +PROGBITS +\w+ (\w+) (\w+)", subprocess.run(["readelf", "-SW", program], capture_output=True, text=True).stdout)
+    places = {name: (int(start, 16), int(count, 16)) for name, start, count in sections}
+    chance = random.Random(7)
+    expect({".debug_info", ".debug_abbrev", ".debug_loclists"} <= set(places), str(places))
+    damaged = 0
+    for n in range(60):
+        content = bytearray(whole)
+        name = chance.choice([".debug_info", ".debug_info", ".debug_abbrev", ".debug_abbrev", ".debug_loclists", ".debug_str", ".debug_rnglists", ".debug_line"])
+        start, count = places.get(name, places[".debug_info"])
+        if n % 3 == 0:
+            first = chance.randrange(count)
+            content[start + first:start + count] = bytes(count - first)
+        else:
+            for _ in range(chance.choice([1, 5, 50])):
+                content[start + chance.randrange(count)] = chance.randrange(256)
+        test.write("damaged", bytes(content), 0o755)
+        done = test.tool("record", "--force", "--no-states", "-o", test.path("a.trace"), "--arguments", "take_*", "--", test.path("damaged"), status=None)
+        expect(done.returncode in (0, 2), f"{n}: {name}: {harness.describe(done.returncode)}: {done.stderr[-300:]}")
+        damaged += done.returncode == 2 or "not recorded" in done.stderr
+    expect(damaged > 5, f"only {damaged} of 60 files were noticed to be damaged")
+
+
+MODES = {"slots": "*", "arm": "values.*gcc*"}
+
+
+def tests():
+    cases = {}
+    for compiler in ("gcc", "clang"):
+        for optimization in ("-O0", "-O2"):
+            name = f"{compiler}{optimization}"
+            # LLVM leaves out what it has not kept a location for.
+            least = 1 if optimization == "-O0" else 0.96 if compiler == "gcc" else 0.9  # gcc makes a copy of one function
+            cases[f"c.{name}"] = source(C_SOURCE, compiler, ".c", "-g", optimization, least=least, choose="take_*")
+            cases[f"cpp.{name}"] = source(CPP_SOURCE, compiler, ".cpp", "-g", "-std=c++17", optimization, least=1 if optimization == "-O0" else 0.8 if compiler == "gcc" else 0.9)
+            cases[f"removed.{name}"] = source(REMOVED, compiler, ".c", "-g", optimization, names="^(part|all)_", choose="*_*", least=1 if optimization == "-O0" else 0.2 if compiler == "gcc" else 0.4)
+    cases["c.gcc-dwarf4"] = source(C_SOURCE, "gcc", ".c", "-gdwarf-4", "-O2", least=0.96, choose="take_*")
+    cases["c.clang-dwarf4"] = source(C_SOURCE, "clang", ".c", "-gdwarf-4", "-O2", least=0.9, choose="take_*")
+    cases["c.gcc-untracked"] = source(C_SOURCE, "gcc", ".c", "-g", "-O2", "-fno-var-tracking", least=0.96, choose="take_*")
+    cases["removed.gcc-lto"] = source(REMOVED, "gcc", ".c", "-g", "-O2", "-flto", names="^(part|all)_", choose="*_*", least=0)
+    cases["c.gcc-slow"] = source(C_SOURCE, "gcc", ".c", "-g", "-O2", least=0.96, choose="take_*", TRACER_CALLSITES="1")
+    cases["cpp.gcc-types"] = source(CPP_SOURCE, "gcc", ".cpp", "-g", "-std=c++17", "-O0", "-fdebug-types-section")
+    if build.ARCHITECTURE == "aarch64":
+        return [Prototypes(f"debug_prototypes.values.{name}", check) for name, check in cases.items() if "gcc" in name]
+    cases["rust.0"], cases["rust.3"] = rust(0, 0), rust(3, 0.4)
+    return [Prototypes(f"debug_prototypes.values.{name}", check) for name, check in cases.items()] + suite.tests_of(__name__, Prototypes)
