@@ -31,9 +31,10 @@ SCALAR __attribute__((noinline)) static uint64_t vector(unsigned number) {
         VECTOR(3)
         VECTOR(4)
         VECTOR(5)
-        VECTOR(6) VECTOR(7)
+        VECTOR(6)
+        VECTOR(7)
 #undef VECTOR
-            default : break;
+    default: break;
     }
     return value;
 }

@@ -313,7 +313,7 @@ class Prototypes(suite.Test):
         found = []
         for line in self.tool("replay", "--json", path).stdout.splitlines():
             call = json.loads(line)
-            name = re.sub(r"^program::", "", call["name"].split("(")[0])  # of Rust
+            name = re.sub(r"^program::", "", call["name"].split("(")[0])  # Rust's
             if re.search(names, name) and not re.search(" thunk to |~", name):
                 found.append((name, call.get("arguments"), call.get("result")))
         return found

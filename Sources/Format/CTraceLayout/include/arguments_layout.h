@@ -87,7 +87,7 @@ enum {
     ARGUMENTS_IS_TEXT = 9, // from here on of strings: the same bytes
     ARGUMENTS_IS_OTHER_TEXT = 10,
     ARGUMENTS_IS_WITH_TEXT = 11, // it is anywhere in it
-    ARGUMENTS_IS_LIKE = 12,      // a glob of the whole: * and ?
+    ARGUMENTS_IS_LIKE = 12, // a glob of the whole: * and ?
 };
 
 /// Sources that are no registers for integers, and a number from 0 on: a vector register (psABI 3.2.3, AAPCS64 6.1.2); a word of the stack,

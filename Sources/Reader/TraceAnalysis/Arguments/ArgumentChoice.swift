@@ -153,7 +153,8 @@ package struct ArgumentChoice: Sendable {
                     continue
                 }
                 do throws(PlannedTest.Problem) {
-                    functions[n].tests += try recorded.tests(condition, of: functions[n].prototype.operation(of: condition.subject, on: machine))
+                    functions[n].tests += try recorded.tests(
+                        condition, of: functions[n].prototype.operation(of: condition.subject, on: machine))
                 } catch {
                     throw .condition("'\(condition.text)': \(error.reason)")
                 }

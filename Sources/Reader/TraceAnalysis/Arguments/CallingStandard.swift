@@ -167,7 +167,7 @@ package struct CallingStandard {
         }
         if type.byteCount > 16 { return integer() } // the address of a copy
         if leaves.contains(where: { $0.alignment >= 16 }) { return pair() }
-        // Whether an alignment that the source has asked for counts depends on the compiler (gcc's -Wpsabi).
+        // An alignment that the source has asked for counts with some compilers (gcc's -Wpsabi).
         if type.alignment >= 16 { return .unknown }
         let needed = (type.byteCount + 7) / 8
         guard integers + needed <= registers else {

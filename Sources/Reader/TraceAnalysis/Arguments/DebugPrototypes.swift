@@ -21,7 +21,7 @@ package enum PrototypeRefusal: Error, Hashable, Sendable {
 
 package struct DebugPrototype: Sendable {
     package private(set) var prototype: Prototype
-    /// Those that it names.
+    /// Enumerations that it names.
     package private(set) var enumerations: [Enumeration] = []
 
     /// - Parameter machine: ELF's e_machine
@@ -114,7 +114,7 @@ package struct DebugPrototype: Sendable {
     }
 }
 
-/// Where the parameters of a function are.
+/// Registers and stack words of a function's parameters.
 private struct Placed {
     enum Place {
         case source(ArgumentSource)
@@ -136,7 +136,7 @@ private struct Placed {
         let isStandard: Bool
         switch function.language {
         case .c, .cPlusPlus: isStandard = function.convention == .standard
-        case .rust: isStandard = false // of extern "C" nothing is said
+        case .rust: isStandard = false // nothing is said of extern "C"
         case .other: throw .language
         }
         // A float is passed as a double where the callers do not know its type (C17 6.5.2.2).
