@@ -41,7 +41,7 @@ package struct SourceParameter: Sendable {
     package var location: EntryLocation
 }
 
-/// Where a parameter is at the first instruction of its function.
+/// Place of a parameter at the first instruction of its function.
 package enum EntryLocation: Sendable, Equatable {
     /// In a register, by its number in DWARF. `isList`: the location holds from the first instruction on; otherwise the whole function is
     /// said to have it there.
@@ -56,7 +56,7 @@ package enum EntryLocation: Sendable, Equatable {
 }
 
 extension CodeFile {
-    /// Of the file or its separate debug file; nil: there is none, or it cannot be read.
+    /// Reads the file or its separate debug file; nil: there is none, or it cannot be read.
     package var debugInformation: DebugInformation? {
         for each in [file] + others { if let found = DebugInformation(each) { return found } }
         return nil

@@ -37,7 +37,7 @@ package struct SourceType: Sendable, Equatable {
     package var alignment: Int
     /// The outermost typedef, or the name of a base type.
     package var name: String?
-    /// Of an aggregate of up to `mostBytes`; nil: they are not known.
+    /// Members of an aggregate of up to `mostBytes`; nil: they are not known.
     package var leaves: [Leaf]?
     /// A class that is passed by a pointer to a copy, since it is not trivial for the purposes of calls (Itanium C++ ABI, 1.1).
     package var isByReference = false

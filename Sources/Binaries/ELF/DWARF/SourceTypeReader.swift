@@ -47,7 +47,7 @@ struct SourceTypeReader {
             let type = target(&die, depth)
             return type.kind == .aggregate ? .unknown : type
         case DW_TAG_pointer_type, DW_TAG_reference_type, DW_TAG_rvalue_reference_type:
-            if bytes >= 0, bytes != 8 { return .unknown } // of another address space
+            if bytes >= 0, bytes != 8 { return .unknown } // another address space's
             return SourceType(.pointer(toText: Int(dwarf_tag(&die)) == DW_TAG_pointer_type && pointsToText(&die)), bytes: 8)
         case DW_TAG_unspecified_type: // decltype(nullptr)
             return DebugInformation.string(&die, Int(DW_AT_name)) == "decltype(nullptr)"
@@ -238,7 +238,7 @@ struct SourceTypeReader {
 
     private static func offset(_ die: inout Dwarf_Die) -> Int? {
         var attribute = Dwarf_Attribute(), value: Dwarf_Word = 0
-        guard dwarf_attr(&die, UInt32(DW_AT_data_member_location), &attribute) != nil else { return 0 } // of a union
+        guard dwarf_attr(&die, UInt32(DW_AT_data_member_location), &attribute) != nil else { return 0 } // a union's
         guard dwarf_formudata(&attribute, &value) == 0, value < 1 << 20 else { return nil } // an expression: of a virtual base
         return Int(value)
     }

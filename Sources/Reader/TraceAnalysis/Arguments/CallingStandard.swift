@@ -1,4 +1,4 @@
-// Where a caller leaves arguments: psABI 3.2.3 on x86-64, AAPCS64 6.8.2 on aarch64. Classification is done here alone; the agent knows
+// Places where a caller leaves arguments: psABI 3.2.3 on x86-64, AAPCS64 6.8.2 on aarch64. Classification is done here alone; the agent knows
 // registers and words of the stack.
 import CTraceLayout
 import ELF
@@ -156,7 +156,7 @@ package struct CallingStandard {
         if type.byteCount == 0 { return .nothing }
         if type.byteCount > SourceType.mostBytes { return integer() }
         guard let leaves = type.leaves else { return .unknown }
-        if leaves.isEmpty { return type.byteCount == 1 ? integer() : .unknown } // of C++; C's have no bytes
+        if leaves.isEmpty { return type.byteCount == 1 ? integer() : .unknown } // an empty one of C++; C's have no bytes
         if let members = Self.homogeneous(type, leaves) {
             guard vectors + members <= Self.vectorRegisters else {
                 vectors = Self.vectorRegisters
