@@ -202,6 +202,11 @@ def a_function_of_the_program_needs_no_other_option(test):
     expect(sum(call["name"] == "free" for call in calls) == 100, "what has no condition is filtered")
     report = test.tool("report", test.path("own.trace")).stdout
     expect("recorded only if their values were so: handle: id >= 900; malloc: size == 500" in report, report)
+    # With debug information it needs no prototype, either.
+    program = test.compile("debugged", "-O1", "-g", source=source)
+    test.tool("record", "--no-states", "--no-files", "-o", test.path("debugged.trace"), "--when", "handle(id >= 950)", "--", program)
+    calls = [json.loads(line) for line in test.tool("replay", "--json", test.path("debugged.trace")).stdout.splitlines()]
+    expect([call["arguments"]["id"] for call in calls if call["name"] == "handle"] == list(range(950, 1000, 10)), f"{calls[:3]}")
     said = test.tool("diff", test.path("own.trace"), test.path("own.trace")).stdout
     expect("different filters" not in said, said)
 

@@ -1,5 +1,5 @@
-// Places where a caller leaves arguments: psABI 3.2.3 on x86-64, AAPCS64 6.8.2 on aarch64. Classification is done here alone; the agent knows
-// registers and words of the stack.
+// Places where a caller leaves arguments: psABI 3.2.3 on x86-64, AAPCS64 6.8.2 on aarch64. Classification is done here alone; the agent
+// knows registers and words of the stack.
 import CTraceLayout
 import ELF
 
