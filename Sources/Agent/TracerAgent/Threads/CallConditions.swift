@@ -36,7 +36,8 @@ enum CallConditions {
     }
     private static func resultFulfils(_ test: arguments_test, _ operation: arguments_operation, _ spills: Spills) -> Bool {
         if test.is_errno == 0 { return isFulfilled(test, by: spills.result) }
-        return ArgumentValues.hasFailed(spills.result, operation) && isFulfilled(test, by: UInt64(ArgumentValues.errno))
+        let error = ArgumentValues.errno // 0: where it is, is not known
+        return ArgumentValues.hasFailed(spills.result, operation) && error != 0 && isFulfilled(test, by: UInt64(error))
     }
 
     private static func isFulfilled(_ test: arguments_test, by word: UInt64) -> Bool {
