@@ -36,9 +36,16 @@ struct ArgumentPlans {
 
     /// Path of the plan for calls that use files, where nobody has asked for another; nil: there is none, as without a cache.
     static var ofFiles: String? {
-        if getenv("\(Variables.arguments.name)") != nil { return nil }
+        guard isFreeByDefault else { return nil }
         let plans = ArgumentPlans(lists: [], prototypes: [], hidden: [], files: .cheap, mayKeep: nil, command: [], isQuiet: true)
         return plans.hasFolder ? (try? plans.make())?.path : nil
+    }
+
+    /// False where the environment has a plan, or has the agent record these calls by its slow path: it does so only if it is asked to.
+    static var isFreeByDefault: Bool {
+        ![Variables.arguments.name, Variables.minimumTime.name, Variables.callSites.name, Variables.mode.name].contains { name in
+            getenv("\(name)").map { !["", "0"].contains(String(cString: $0)) } ?? false
+        }
     }
 
     /// There is somewhere to put the plan.

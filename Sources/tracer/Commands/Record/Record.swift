@@ -106,9 +106,7 @@ struct Record: ParsableCommand {
     }
     /// False where the agent would record these calls by its slow path: it does so only if it is asked to.
     private var recordsFilesByDefault: Bool {
-        func isSet(_ name: StaticString) -> Bool { getenv("\(name)").map { !["", "0"].contains(String(cString: $0)) } ?? false }
-        return calls.minMs == nil && !calls.callSites && mode == nil && kept.keep == nil
-            && ![Variables.arguments.name, Variables.minimumTime.name, Variables.callSites.name, Variables.mode.name].contains(where: isSet)
+        calls.minMs == nil && !calls.callSites && mode == nil && kept.keep == nil && ArgumentPlans.isFreeByDefault
     }
 
     func run() throws {
