@@ -14,6 +14,8 @@ package struct KeptSnapshots: Equatable, Sendable {
     package var watched: UInt64 = 0
     /// As the user has named them.
     package var patterns: [String] = []
+    /// What else was to be watched for: stall, exception.
+    package var events: [String] = []
     /// One line: why some could not be written.
     package var problem: String?
 }
@@ -53,7 +55,8 @@ struct SnapshotKeeper {
 
     init(_ plan: SnapshotPlan, directory: String) {
         self.plan = plan
-        result.patterns = plan.triggers.map(\.name)
+        result.patterns = plan.triggers.filter { !$0.isEvent }.map(\.pattern)
+        result.events = plan.triggers.filter(\.isEvent).map(\.name)
         self.directory = directory
     }
 

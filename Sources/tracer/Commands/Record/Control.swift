@@ -123,7 +123,9 @@ struct Control: ParsableCommand {
             try row("shortest call", "any")
         }
         if state.maximum_depth > 0 { try row("depth", grouped(UInt64(state.maximum_depth))) }
-        if state.watched > 0 { try row("watched", "\(counted(state.watched, "function")), \(counted(state.requests, "slow call"))") }
+        if state.watched > 0 {
+            try row("watched", "\(counted(state.watched, "function")), \(counted(state.requests, "call")) that asked for a snapshot")
+        }
         if state.dropped > 0 { try row("dropped", counted(state.dropped, "call")) }
         try output.finish()
     }
