@@ -126,10 +126,11 @@ struct FileJob {
 
     nonisolated(unsafe) private static var latestTask = 0
     /// The kernel reports a task's end before it takes it from the list of the process (kernel/exit.c, do_exit: exit_mm, exit_notify).
+    /// In between it may have lost its processor to others, so who waits for long sleeps, a second in all.
     static func awaitEnd() {
-        for _ in 0..<10_000 where latestTask > 0 {
+        for turn in 0..<1_100 where latestTask > 0 {
             if failed(SystemCall.call(SystemCall.tgkill, Int(Process.pid), latestTask, 0)) { break }
-            _ = SystemCall.call(SystemCall.sched_yield)
+            if turn < 100 { _ = SystemCall.call(SystemCall.sched_yield) } else { Memory.pause(1_000_000) }
         }
     }
 
