@@ -6,6 +6,7 @@
 //   own-deep own_leaf           from inside own_repeat, depth 2
 //   own-short own_short         of four bytes without padding, which a plan records by its call sites (aarch64: as own_leaf)
 //   object  dispatch_semaphore_signal, as leaf: recorded with its object
+//   four    bench_four, of four integers, as leaf
 //   literal, heap  bench_text, of 20 bytes of this program, or of the heap
 //   elsewhere bench_leaf      on a stack of its own (makecontext)
 //   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
@@ -68,6 +69,8 @@ static void make_calls(unsigned long count) {
         for (unsigned long n = 0; n < count; n++) x = bench_parent(x);
     else if (!strcmp(what, "deep")) x = bench_repeat(count);
     else if (!strcmp(what, "own-deep")) x = own_repeat(count);
+    else if (!strcmp(what, "four"))
+        for (unsigned long n = 0; n < count; n++) x = (unsigned long)bench_four((int)x, 2, 3, (int)n);
     else if (!strcmp(what, "object"))
         for (unsigned long n = 0; n < count; n++) x = dispatch_semaphore_signal(x);
     else if (!strcmp(what, "literal") || !strcmp(what, "heap")) {

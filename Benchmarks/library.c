@@ -3,6 +3,8 @@
 
 unsigned long bench_leaf(unsigned long x) { return x * 3 + 1; }
 
+int bench_four(int a, int b, int c, int d) { return a + b * c - d; }
+
 void bench_text(const char *text) { __asm__ volatile("" ::"r"(text)); }
 
 // bench_leaf again goes through this library's table: it could be interposed.

@@ -1,5 +1,6 @@
 #pragma once
 unsigned long bench_leaf(unsigned long x);
+int bench_four(int a, int b, int c, int d);
 /// Looks at no byte of it.
 void bench_text(const char *text);
 /// The same (object.c).

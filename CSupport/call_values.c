@@ -8,23 +8,31 @@
 #include "value_programs.h"
 
 const struct value_program *tracer_value_programs;
+const uint8_t *tracer_value_plan;
+uint32_t tracer_reads_kernel_clock;
 uint64_t tracer_errno_distance;
 
+SCALAR static inline const struct value_program *program_of(const struct frame_record *frame) {
+    return &tracer_value_programs[frame->function->counter - 1];
+}
+SCALAR static inline const struct arguments_operation *operations_of(const struct value_program *program) {
+    return (const struct arguments_operation *)(tracer_value_plan + program->operations);
+}
 /// Word at a distance from the stack pointer that a frame is known by, where the trampoline has spilled the caller's registers.
 SCALAR static inline uint64_t spilled(const struct frame_record *frame, long offset) {
     return *(const uint64_t *)(frame->stack_pointer + (uint64_t)offset);
 }
 /// The low half of a vector register that carries arguments or a result: nothing between the call and here has changed it.
+#if defined(__x86_64__)
+#define READ_VECTOR(n, value) __asm__ volatile("movq %%xmm" #n ", %0" : "=r"(value))
+#else
+#define READ_VECTOR(n, value) __asm__ volatile(".arch_extension fp\n fmov %0, d" #n : "=r"(value))
+#endif
 SCALAR __attribute__((noinline)) static uint64_t vector(unsigned number) {
     uint64_t value = 0;
     switch (number) {
-#if defined(__x86_64__)
 #define VECTOR(n) \
-    case n: __asm__ volatile("movq %%xmm" #n ", %0" : "=r"(value)); break;
-#else
-#define VECTOR(n) \
-    case n: __asm__ volatile(".arch_extension fp\n fmov %0, d" #n : "=r"(value)); break;
-#endif
+    case n: READ_VECTOR(n, value); break;
         VECTOR(0)
         VECTOR(1)
         VECTOR(2)
@@ -137,7 +145,7 @@ SCALAR __attribute__((noinline)) static uint64_t *write_strings(struct frame_rec
     uint8_t copies[VALUE_BYTES];
     unsigned count = 0, text_count = 0, used = 0;
     for (unsigned n = 0; n < program->count; n++) {
-        const struct arguments_operation *operation = &program->operations[n];
+        const struct arguments_operation *operation = &operations_of(program)[n];
         if (operation->kind != ARGUMENTS_STRING) {
             count += operation->bytes;
             continue;
@@ -174,7 +182,7 @@ SCALAR __attribute__((noinline)) static uint64_t *write_strings(struct frame_rec
     struct writer writer = {word, 0, 0};
     const struct text *text = texts;
     for (unsigned n = 0; n < program->count; n++) {
-        const struct arguments_operation *operation = &program->operations[n];
+        const struct arguments_operation *operation = &operations_of(program)[n];
         if (operation->kind != ARGUMENTS_STRING) {
             put(&writer, argument(frame, operation->source), operation->bytes);
             continue;
@@ -186,24 +194,25 @@ SCALAR __attribute__((noinline)) static uint64_t *write_strings(struct frame_rec
     return finish(&writer, frame->function->counter, words, 0);
 }
 
-/// True if the arguments fulfil all tests of them.
 SCALAR static inline int fulfil(const struct frame_record *frame, const struct value_program *program) {
+    const struct arguments_test *tests = (const struct arguments_test *)(tracer_value_plan + program->tests);
     for (unsigned n = 0; n < program->test_count; n++) {
-        const struct arguments_test *test = &program->tests[n];
-        if (!tracer_number_fulfils(test, argument(frame, program->operations[test->operation].source))) return 0;
+        if (!tracer_number_fulfils(&tests[n], argument(frame, operations_of(program)[tests[n].operation].source))) return 0;
     }
     return 1;
+}
+SCALAR int tracer_fulfils(const struct frame_record *frame) {
+    if (fulfil(frame, program_of(frame))) return 1;
+    struct write_position *position = tracer_thread.position;
+    if (frame != tracer_thread.top || !position->chunk) return 0;
+    position->chunk->filtered_by_condition++;
+    return -1;
 }
 
 SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
     struct write_position *position = tracer_thread.position;
     const struct function_hook *function = frame->function;
-    const struct value_program *program = &tracer_value_programs[function->counter - 1];
-    if (program->test_count && !fulfil(frame, program)) {
-        if (frame != tracer_thread.top || !position->chunk) return 0;
-        position->chunk->filtered_by_condition++;
-        return -1;
-    }
+    const struct value_program *program = program_of(frame);
     uint64_t object = function->argument & ~FUNCTION_HAS_VALUES, more = 2ull + (object != 0);
     uint64_t *word, after;
     if (program->text_count) {
@@ -215,7 +224,7 @@ SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
         if (!word || after >= 1ull << EVENT_START_BITS) return 0;
         struct writer writer = {word, 0, 0};
         for (unsigned n = 0; n < program->count; n++)
-            put(&writer, argument(frame, program->operations[n].source), program->operations[n].bytes);
+            put(&writer, argument(frame, operations_of(program)[n].source), operations_of(program)[n].bytes);
         word = finish(&writer, function->counter, program->words, 0);
     }
     if (object) *word++ = argument(frame, object == 2) << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENT << CONTROL_KIND_SHIFT;
@@ -228,14 +237,15 @@ SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
 SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     struct write_position *position = tracer_thread.position;
     const struct function_hook *function = frame->function;
-    const struct value_program *program = &tracer_value_programs[function->counter - 1];
+    const struct value_program *program = program_of(frame);
     uint64_t *event = frame->event;
     if ((uint64_t)event < FRAME_ELSEWHERE || !(function->argument & FUNCTION_HAS_VALUES)) return 0;
 #if defined(__x86_64__)
-    uint64_t result = program->has_vector_result ? vector(0) : spilled(frame, RETURN_SLOT - 8); // rax
+    uint64_t result = spilled(frame, RETURN_SLOT - 8); // rax
 #else
-    uint64_t result = program->has_vector_result ? vector(0) : spilled(frame, -SPILL_X0);
+    uint64_t result = spilled(frame, -SPILL_X0);
 #endif
+    if (!program->result_mask) READ_VECTOR(0, result);
     unsigned unused = 64 - 8 * program->result_bytes;
     uint64_t value = result << unused;
     int has_failed =
@@ -256,3 +266,37 @@ SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     *word = after << EVENT_TIME_SHIFT | (function->head ^ EVENT_ENTER ^ EVENT_EXIT);
     return 1;
 }
+
+#if !defined(__x86_64__)
+/// As values_enter of x86_64/trampoline.S.
+SCALAR static inline int write_pieces(struct frame_record *frame, uint64_t now, const struct value_program *program) {
+    struct write_position *position = tracer_thread.position;
+    uint64_t *word = reserve(position, program->reserved);
+    uint64_t after = now - position->base; // read once: a handler may set another, for words after its own
+    if (!word || after >= 1ull << EVENT_START_BITS) return 0;
+    const uint8_t *spills = (const uint8_t *)frame->stack_pointer;
+    const struct value_piece *piece = program->pieces;
+    do {
+        uint64_t bits = 0;
+        do {
+            bits |= *(const uint64_t *)(spills + piece->offset) << (piece->up & 63) >> (piece->down & 63);
+        } while (!(piece++->down & PIECE_ENDS));
+        // The byte before a value that goes on in this word is in the place of the kind.
+        *word++ = (bits & ~0ull << CONTROL_PAYLOAD_SHIFT) | CONTROL_DATA << CONTROL_KIND_SHIFT;
+    } while (!(piece[-1].up & PIECE_ENDS));
+    *word++ = program->head;
+    *word++ = after << EVENT_TIME_SHIFT | frame->function->head;
+    if (program->result_bytes) frame->label |= LABEL_RESULT;
+    frame->event = word;
+    return 1;
+}
+SCALAR int tracer_write_enter(struct frame_record *frame, uint64_t now) {
+    const struct value_program *program = program_of(frame);
+    if (program->pieces && frame->function->argument == FUNCTION_HAS_VALUES) return write_pieces(frame, now, program);
+    if (program->test_count) {
+        int fulfils = tracer_fulfils(frame);
+        if (fulfils <= 0) return fulfils;
+    }
+    return tracer_write_arguments(frame, now);
+}
+#endif

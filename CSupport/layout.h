@@ -47,6 +47,30 @@
 
 #define SLOW_ORDINARY 1 /* result of tracer_slow_enter that is no frame */
 
+// struct value_program, struct value_piece
+#define PROGRAM_PIECES 0
+#define PROGRAM_HEAD 8
+#define PROGRAM_RESULT_HEAD 16
+#define PROGRAM_MASK 24
+#define PROGRAM_RESULT_MASK 32
+#define PROGRAM_ONLY 40
+#define PROGRAM_RESERVED 42
+#define PROGRAM_RESULT_RESERVED 43
+#define PROGRAM_RESULT_BYTES 44
+#define PROGRAM_RESULT_CHECK 45
+#define PROGRAM_TESTS 46
+#define PROGRAM_SHIFT 6
+#define PROGRAM_BYTES (1 << PROGRAM_SHIFT)
+#define PIECE_OFFSET 0
+#define PIECE_UP 2
+#define PIECE_DOWN 3
+#define PIECE_BYTES 4
+#define PIECE_ENDS 0x80 /* in PIECE_DOWN: its word; in PIECE_UP: the last word */
+#define RESULT_IS_MINUS_ONE 1 /* in PROGRAM_RESULT_CHECK */
+#define RESULT_IS_ZERO 2
+#define VALUE_WORD_BYTES 7 /* ARGUMENTS_DATA_BYTES */
+#define VALUE_WORDS 16 /* DATA words that the trampolines write, at most: they fit into the slack of a chunk */
+
 #define SPAN_MARK 0
 #define SPAN_BEGIN 1
 #define SPAN_END 2

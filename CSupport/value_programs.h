@@ -6,27 +6,57 @@
 #include "layout.h"
 #include "scalar.h"
 
-/// Words of values that the trampolines write, at most: they fit into the slack of a chunk.
-#define VALUE_WORDS 16
 #define VALUE_BYTES (VALUE_WORDS * ARGUMENTS_DATA_BYTES)
 #define VALUE_TEXTS 4 /* strings of one call, at most */
 
+/// Bytes of a value that a DATA word has: a word of the caller's registers or stack, shifted up and then down, so that they are in their
+/// place, and those beyond them are gone. Those before them are, too, but for what the DATA word's kind replaces.
+struct value_piece {
+    int16_t offset; // distance of the word from the stack pointer that the frame is known by
+    uint8_t up; // in bits; with PIECE_ENDS
+    uint8_t down; // likewise
+};
+
 /// A program, by its number less 1.
 struct value_program {
-    const struct arguments_operation *operations;
+    const struct value_piece *pieces; // all its values; 0: one is a string or in a vector register, or there are tests
+    uint64_t head, result_head; // the ARGUMENTS word of a call; of its result, if that has not failed
+    uint64_t mask; // bytes of a single value that is a piece
+    uint64_t result_mask; // bytes of the result; 0: it is in the first vector register
+    int16_t only; // if there is one value: the offset of its word, or 0
+    uint8_t reserved, result_reserved; // bytes of the words of a call with pieces; of the end of one that has not failed
+    uint8_t result_bytes; // 0: the result is not recorded
+    uint8_t result_check; // C writes a result that is this under the mask, RESULT_IS_MINUS_ONE or RESULT_IS_ZERO
+    uint8_t test_count; // number of tests of its arguments, which are numbers
     uint8_t count; // number of operations, without that of the result
     uint8_t words; // DATA words of their values; with strings: at least; more than VALUE_WORDS: the trampolines leave it to Swift
     uint8_t text_count; // number of strings among the operations; more than VALUE_TEXTS: as above
-    uint8_t result_bytes; // 0: the result is not recorded
     uint8_t failure; // ARGUMENTS_FAILS_
-    uint8_t has_vector_result; // the result is in the first vector register
-    uint8_t test_count; // number of tests of its arguments, which are numbers
-    const struct arguments_test *tests;
+    uint8_t unused;
+    uint32_t operations, tests; // offsets in the plan
+    uint32_t unused_too;
 };
+_Static_assert(sizeof(struct value_program) == PROGRAM_BYTES && AT(value_program, pieces, PROGRAM_PIECES) &&
+                   AT(value_program, head, PROGRAM_HEAD) && AT(value_program, result_head, PROGRAM_RESULT_HEAD) &&
+                   AT(value_program, mask, PROGRAM_MASK) && AT(value_program, result_mask, PROGRAM_RESULT_MASK) &&
+                   AT(value_program, only, PROGRAM_ONLY) && AT(value_program, reserved, PROGRAM_RESERVED) &&
+                   AT(value_program, result_reserved, PROGRAM_RESULT_RESERVED) && AT(value_program, result_bytes, PROGRAM_RESULT_BYTES) &&
+                   AT(value_program, result_check, PROGRAM_RESULT_CHECK) && AT(value_program, test_count, PROGRAM_TESTS),
+               "program");
+_Static_assert(sizeof(struct value_piece) == PIECE_BYTES && AT(value_piece, offset, PIECE_OFFSET) && AT(value_piece, up, PIECE_UP) &&
+                   AT(value_piece, down, PIECE_DOWN) && VALUE_WORD_BYTES == ARGUMENTS_DATA_BYTES,
+               "piece");
 extern const struct value_program *tracer_value_programs __attribute__((visibility("hidden")));
+extern const uint8_t *tracer_value_plan __attribute__((visibility("hidden"))); // struct arguments_file
+/// The recording clock is the kernel's, which trampolines ask by a call.
+extern uint32_t tracer_reads_kernel_clock __attribute__((visibility("hidden")));
 /// Distance from the thread pointer to the thread's errno; 0: libc's is not known.
 extern uint64_t tracer_errno_distance __attribute__((visibility("hidden")));
-static inline void tracer_set_value_programs(const struct value_program *programs) { tracer_value_programs = programs; }
+static inline void tracer_set_value_programs(const struct value_program *programs, const void *plan, uint32_t reads_kernel_clock) {
+    tracer_value_plan = plan;
+    tracer_reads_kernel_clock = reads_kernel_clock;
+    tracer_value_programs = programs;
+}
 static inline void tracer_set_errno_distance(uint64_t distance) { tracer_errno_distance = distance; }
 static inline uint64_t tracer_get_errno_distance(void) { return tracer_errno_distance; }
 
@@ -48,9 +78,14 @@ SCALAR static inline int tracer_number_fulfils(const struct arguments_test *test
     }
 }
 
-/// Write the enter, or the exit, of a frame whose function has FUNCTION_HAS_VALUES, at this time of the recording clock. Called by the
-/// trampolines, also in signal handlers. 0: Swift must do it; nothing is changed then but reserved words that stay empty. Below 0: the
-/// arguments do not fulfil the function's tests; the call was counted, and its frame is to be taken off.
+/// True if the arguments of a frame fulfil all tests of them. Below 0: not, the call was counted, and its frame is to be taken off; 0: not,
+/// and Swift must do it.
+int tracer_fulfils(const struct frame_record *frame) __attribute__((visibility("hidden")));
+/// Write the enter, or the exit, of a frame whose function has FUNCTION_HAS_VALUES, at this time of the recording clock; its tests are
+/// fulfilled. Called by the trampolines, also in signal handlers. 0: Swift must do it; nothing is changed then but reserved words that
+/// stay empty.
 int tracer_write_arguments(struct frame_record *frame, uint64_t now) __attribute__((visibility("hidden")));
 int tracer_write_result(struct frame_record *frame, uint64_t now) __attribute__((visibility("hidden")));
+/// The first two, where assembly does not do what can be done in pieces.
+int tracer_write_enter(struct frame_record *frame, uint64_t now) __attribute__((visibility("hidden")));
 #endif

@@ -1473,7 +1473,7 @@ slow_call:
     .size slow_call, . - slow_call
 
 // The record in x9, at the time in x11: its enter, or its exit, with the values of its arguments or its result (call_values.c). The caller's
-// registers are where slow_call has them, and all but x11, x16 and x30 are as they were. w11 = 0: it could not be done; below: see tracer_write_arguments.
+// registers are where slow_call has them, and all but x11, x16 and x30 are as they were. w11 = 0: it could not be done; below: see tracer_fulfils.
 .macro VALUES name, function
     .type \name, %function
 \name:
@@ -1502,7 +1502,7 @@ slow_call:
     .cfi_endproc
     .size \name, . - \name
 .endm
-VALUES values_enter, tracer_write_arguments
+VALUES values_enter, tracer_write_enter
 VALUES values_exit, tracer_write_result
 
 // The stub of a patched function that is not recorded any more comes here (CalledFunctions.swift, HotFunctions.swift): x17 = hook.

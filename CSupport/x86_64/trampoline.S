@@ -167,7 +167,7 @@
     .endif
 .endm
 
-// Runs values_enter or values_exit below what is spilled, as SLOW_CALL does: rcx = record, rax = time. ZF: Swift must do it. rax is spent.
+// Runs values_enter or values_exit below what is spilled, as SLOW_CALL does. ZF: Swift must do it. rax is spent.
 .macro VALUES_CALL function, patched
     .if \patched
     call \function
@@ -218,6 +218,7 @@
     subq POSITION_BASE(%r11), %rax
     cmpq $(1 << EVENT_START_BITS), %rax
     jae \slow
+
     .if \sited
     movq FRAME_LABEL(%rcx), %r11
     movq LABEL_RETURN(%r11), %r11
@@ -943,8 +944,6 @@ tracer_special\variant:
     jmp .Lcall\variant
     .ifeq \filtered
 .Lvalues\variant:
-    READ_CLOCK
-    movq %rax, FRAME_ENTER(%rcx)
     VALUES_CALL values_enter, \patched
     jz .Lunwritten\variant
     jns .Lcall\variant
@@ -960,8 +959,6 @@ tracer_special\variant:
     CFI_SPILLED \patched
     CFI_RETURN_ON_STACK
 .Lvalues_tail\variant:
-    READ_CLOCK
-    movq %rax, FRAME_ENTER(%rcx)
     VALUES_CALL values_enter, \patched
     jz .Lunwritten_tail\variant
     js .Lunwanted\variant
@@ -1365,38 +1362,252 @@ slow_call:
     .cfi_endproc
     .size slow_call, . - slow_call
 
-// The record in rcx, at the time in rax: its enter, or its exit, with the values of its arguments or its result (call_values.c). The caller's
-// registers are where slow_call has them, and all but rax are as they were. ZF: it could not be done. SF: see tracer_write_arguments.
-.macro VALUES name, function
-    .type \name, @function
-\name:
-    .cfi_startproc
+// Arguments and results. The caller's registers are where slow_call has them. Two reads of the cycle counter take as long as all
+// that stands between them one after the other, since it waits for what is before it: values are read before the clock is, beside
+// the search for a record and a label, and in as short a chain of loads as can be.
+.macro SPILL_ARGUMENTS
     PUSH %rsi
     PUSH %rdi
     PUSH %r8
     PUSH %r9
+.endm
+.macro RELOAD_ARGUMENTS
+    POP %r9
+    POP %r8
+    POP %rdi
+    POP %rsi
+.endm
+// Said again where the code above does not run on.
+.macro CFI_ARGUMENTS_SPILLED below=0
+    .cfi_def_cfa_offset 8 * 5 + \below
+.endm
+#define FROM_SPILLED(offset) (SPILL_FIFTH + 8 + offset)(%rsp) /* from the frame's stack pointer, after SPILL_ARGUMENTS */
+// rdi = after the program of the function with this counter: they count from 1.
+.macro FIND_PROGRAM function
+    movzwl FUNCTION_COUNTER(\function), %edi
+    shlq $PROGRAM_SHIFT, %rdi
+    addq tracer_value_programs(%rip), %rdi
+.endm
+#define OF_PROGRAM(field) (field - PROGRAM_BYTES)(%rdi)
+// The time into rax and the record in rcx. rdx is spent.
+.macro READ_VALUES_CLOCK
+    cmpl $0, tracer_reads_kernel_clock(%rip)
+    je .Lcycles\@
+    call tracer_monotonic
+    jmp .Lclock_read\@
+.Lcycles\@:
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+.Lclock_read\@:
+    movq %rax, FRAME_ENTER(%rcx)
+.endm
+// As many bytes as the program's field says, by one step: rdx = the first word. rax = time, then since the base. scratch = position.
+.macro RESERVE_VALUES field, bits, scratch, full
+    movq tracer_thread@GOTTPOFF(%rip), \scratch
+    movq %fs:THREAD_POSITION(\scratch), \scratch
+    movzbl OF_PROGRAM(\field), %edx
+    xaddq %rdx, POSITION_CURSOR(\scratch)
+    cmpq POSITION_LIMIT(\scratch), %rdx
+    jae \full
+    subq POSITION_BASE(\scratch), %rax
+    movq %rax, \scratch
+    shrq $\bits, \scratch
+    jnz \full
+.endm
+// value: of up to eight bytes, spent. rdx = where its one or two DATA words are, then after them.
+.macro WRITE_VALUE value, field, scratch
+    movq \value, \scratch
+    shlq $CONTROL_PAYLOAD_SHIFT, \scratch
+    orq $(CONTROL_DATA << CONTROL_KIND_SHIFT), \scratch
+    movq \scratch, (%rdx)
+    addq $8, %rdx
+    cmpb $(8 * 4), OF_PROGRAM(\field)
+    jne .Lwritten\@
+    shrq $(8 * VALUE_WORD_BYTES), \value
+    shlq $CONTROL_PAYLOAD_SHIFT, \value
+    orq $(CONTROL_DATA << CONTROL_KIND_SHIFT), \value
+    movq \value, (%rdx)
+    addq $8, %rdx
+.Lwritten\@:
+.endm
+
+// Writes the enter of the record in rcx, at a time that is read here, with the values of its arguments. r11 = hook. All but rax, rdx and
+// flags are as they were. ZF: it could not be done. SF: see tracer_fulfils.
+    .type values_enter, @function
+values_enter:
+    .cfi_startproc
+    SPILL_ARGUMENTS
+    FIND_PROGRAM %r11
+    cmpb $FUNCTION_HAS_VALUES, FUNCTION_ARGUMENT(%r11) // the calls have no object
+    jne .Lin_no_pieces
+    leaq FROM_SPILLED(0), %r9
+    movswq OF_PROGRAM(PROGRAM_ONLY), %rsi
+    testq %rsi, %rsi
+    jz .Lseveral_values
+    movq (%r9, %rsi), %r8
+    andq OF_PROGRAM(PROGRAM_MASK), %r8
+    READ_VALUES_CLOCK
+    RESERVE_VALUES PROGRAM_RESERVED, EVENT_START_BITS, %r9, .Lvalues_refused
+    WRITE_VALUE %r8, PROGRAM_RESERVED, %r9
+.Lvalues_written:
+    movq OF_PROGRAM(PROGRAM_HEAD), %rsi
+    movq %rsi, (%rdx)
+    shlq $EVENT_TIME_SHIFT, %rax
+    orq FUNCTION_HEAD(%r11), %rax
+    movq %rax, 8(%rdx)
+    addq $16, %rdx
+    cmpb $0, OF_PROGRAM(PROGRAM_RESULT_BYTES)
+    je .Lhas_no_result
+    orq $LABEL_RESULT, FRAME_LABEL(%rcx) // all of the word: who reads it soon is not given part of it by the store buffer
+.Lhas_no_result:
+    movq %rdx, FRAME_EVENT(%rcx)
+    RELOAD_ARGUMENTS
+    testq %rcx, %rcx
+    retq
+    CFI_ARGUMENTS_SPILLED
+.Lvalues_refused:
+    RELOAD_ARGUMENTS
+    xorl %eax, %eax
+    retq
+    CFI_ARGUMENTS_SPILLED
+
+    // The words are put together below the stack pointer that handlers spare, and copied once they are reserved. rdx = record.
+.Lseveral_values:
+    movq OF_PROGRAM(PROGRAM_PIECES), %rsi
+    testq %rsi, %rsi
+    jz .Lin_no_pieces
+    leaq -(8 * VALUE_WORDS)(%rsp), %rsp
+    .cfi_adjust_cfa_offset 8 * VALUE_WORDS
+    movq %rsp, %r8
+    movq %rcx, %rdx
+.Lnext_word:
+    xorl %eax, %eax
+.Lnext_piece:
+    movswq PIECE_OFFSET(%rsi), %r11
+    movzbl PIECE_UP(%rsi), %ecx
+    movq (%r9, %r11), %r11
+    shlq %cl, %r11
+    movzbl PIECE_DOWN(%rsi), %ecx
+    shrq %cl, %r11
+    orq %r11, %rax
+    addq $PIECE_BYTES, %rsi
+    testb %cl, %cl                      // PIECE_ENDS is its sign, and no part of a shift
+    jns .Lnext_piece
+    // The byte before a value that goes on in this word is in the place of the kind.
+    movb $(CONTROL_DATA << CONTROL_KIND_SHIFT), %al
+    movq %rax, (%r8)
+    addq $8, %r8
+    cmpb $0, (PIECE_UP - PIECE_BYTES)(%rsi) // likewise, of the last word
+    jns .Lnext_word
+    movq %rdx, %rcx
+    READ_VALUES_CLOCK
+    RESERVE_VALUES PROGRAM_RESERVED, EVENT_START_BITS, %r9, .Lcopy_refused
+    movq %rsp, %rsi
+.Lcopy_word:
+    movq (%rsi), %r11
+    movq %r11, (%rdx)
+    addq $8, %rsi
+    addq $8, %rdx
+    cmpq %r8, %rsi
+    jne .Lcopy_word
+    movq FRAME_FUNCTION(%rcx), %r11
+    leaq (8 * VALUE_WORDS)(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8 * VALUE_WORDS
+    jmp .Lvalues_written
+    CFI_ARGUMENTS_SPILLED 8 * VALUE_WORDS
+.Lcopy_refused:
+    movq FRAME_FUNCTION(%rcx), %r11
+    leaq (8 * VALUE_WORDS)(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8 * VALUE_WORDS
+    jmp .Lvalues_refused
+    CFI_ARGUMENTS_SPILLED
+
+    // For C: a call that is not wanted is let go before the clock is read.
+.Lin_no_pieces:
+    PUSH %r10
+    PUSH %rcx
+    cmpb $0, OF_PROGRAM(PROGRAM_TESTS)
+    je .Lis_wanted
+    movq %rcx, %rdi
+    call tracer_fulfils
+    testl %eax, %eax
+    jle .Lin_c
+    movq (%rsp), %rcx
+.Lis_wanted:
+    READ_VALUES_CLOCK
+    movq %rcx, %rdi
+    movq %rax, %rsi
+    call tracer_write_arguments
+    testl %eax, %eax
+.Lin_c:
+    POP %rcx
+    POP %r10
+    movq FRAME_FUNCTION(%rcx), %r11
+    RELOAD_ARGUMENTS
+    retq
+    .cfi_endproc
+    .size values_enter, . - values_enter
+
+// Likewise the exit of the record in rcx, at the time in rax, with its result.
+    .type values_exit, @function
+values_exit:
+    .cfi_startproc
+    SPILL_ARGUMENTS
+    movq FRAME_FUNCTION(%rcx), %rsi
+    FIND_PROGRAM %rsi
+    cmpq $FRAME_ELSEWHERE, FRAME_EVENT(%rcx)
+    jb .Lvalues_refused                 // a frame of the same size
+    cmpb $0, FUNCTION_ARGUMENT(%rsi)
+    jns .Lvalues_refused
+    movq FROM_SPILLED(RETURN_SLOT - 8), %r8
+    andq OF_PROGRAM(PROGRAM_RESULT_MASK), %r8
+    movzbl OF_PROGRAM(PROGRAM_RESULT_CHECK), %edx
+    testl %edx, %edx
+    jnz .Lmay_have_failed
+.Lhas_not_failed:
+    orq $FRAME_CLOSING, FRAME_EVENT(%rcx)
+    RESERVE_VALUES PROGRAM_RESULT_RESERVED, EVENT_TIME_BITS, %r9, .Lend_refused
+    shlq $EVENT_TIME_SHIFT, %rax
+    orq FUNCTION_HEAD(%rsi), %rax
+    xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
+    WRITE_VALUE %r8, PROGRAM_RESULT_RESERVED, %r9
+    movq OF_PROGRAM(PROGRAM_RESULT_HEAD), %r9
+    movq %r9, (%rdx)
+    movq %rax, 8(%rdx)
+    RELOAD_ARGUMENTS
+    testq %rcx, %rcx
+    retq
+    CFI_ARGUMENTS_SPILLED
+.Lend_refused:
+    andq $~FRAME_CLOSING, FRAME_EVENT(%rcx) // its end is Swift's to write
+    jmp .Lvalues_refused
+.Lmay_have_failed:
+    cmpb $RESULT_IS_MINUS_ONE, %dl
+    je .Lmay_be_minus_one
+    testq %r8, %r8
+    jnz .Lhas_not_failed
+    jmp .Lexit_in_c
+.Lmay_be_minus_one:
+    cmpq OF_PROGRAM(PROGRAM_RESULT_MASK), %r8
+    jne .Lhas_not_failed
+.Lexit_in_c:
     PUSH %r10
     PUSH %r11
     PUSH %rcx
     PUSH %rdx
     movq %rcx, %rdi
     movq %rax, %rsi
-    call \function
+    call tracer_write_result
     POP %rdx
     POP %rcx
     POP %r11
     POP %r10
-    POP %r9
-    POP %r8
-    POP %rdi
-    POP %rsi
+    RELOAD_ARGUMENTS
     testl %eax, %eax
     retq
     .cfi_endproc
-    .size \name, . - \name
-.endm
-VALUES values_enter, tracer_write_arguments
-VALUES values_exit, tracer_write_result
+    .size values_exit, . - values_exit
 
 // The stub of a patched function that is not recorded any more comes here (CalledFunctions.swift, HotFunctions.swift): its r11 is on the stack. Flags are
 // kept, and the word that the jump reads is one that handlers' frames leave alone.

@@ -33,10 +33,8 @@ enum ReturnLabel {
 extension Spills {
     /// At a return: what the function returns.
     var result: UInt64 { firstArgument }
-    /// Content of the integer register of this number, from 4 on: x4 to x7, in pairs.
-    func laterRegister(_ number: Int) -> UInt64 {
-        word(-(number < 6 ? Int(SPILL_X4) : Int(SPILL_X6)) &+ (number & 1) &* 8).pointee
-    }
+    /// Offset of the integer register of this number, from 4 on: x4 to x7, in pairs.
+    static func laterRegister(_ number: Int) -> Int { -(number < 6 ? Int(SPILL_X4) : Int(SPILL_X6)) &+ (number & 1) &* 8 }
 }
 
 extension Trampolines {

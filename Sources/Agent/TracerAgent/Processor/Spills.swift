@@ -24,16 +24,20 @@ struct Spills {
     }
     /// Argument by its source (arguments_layout.h), or an integer or pointer argument by its number, from 0 on.
     func argument(_ number: Int) -> UInt64 {
+        guard let offset = Spills.offset(number) else { return vector(number &- Int(ARGUMENTS_FROM_VECTOR)) }
+        return word(offset).pointee
+    }
+    /// Its offset, in bytes from the stack pointer; nil: it is in a vector register.
+    static func offset(_ number: Int) -> Int? {
         switch number {
-        case Int(ARGUMENTS_FROM_STACK)...:
-            word(Int(RETURN_SLOT) &+ 8 &+ (number &- Int(ARGUMENTS_FROM_STACK)) &* 8).pointee
-        case Int(ARGUMENTS_FROM_VECTOR)...: vector(number &- Int(ARGUMENTS_FROM_VECTOR))
-        case 0: firstArgument
-        case 1: secondArgument
-        case 2: thirdArgument
-        case 3: fourthArgument
+        case Int(ARGUMENTS_FROM_STACK)...: Int(RETURN_SLOT) &+ 8 &+ (number &- Int(ARGUMENTS_FROM_STACK)) &* 8
+        case Int(ARGUMENTS_FROM_VECTOR)...: nil
+        case 0: -Int(SPILL_FIRST)
+        case 1: -Int(SPILL_SECOND)
+        case 2: -Int(SPILL_THIRD)
+        case 3: -Int(SPILL_FOURTH)
         case ..<Int(ARGUMENT_REGISTERS): laterRegister(number)
-        default: word(Int(RETURN_SLOT) &+ 8 &+ (number &- Int(ARGUMENT_REGISTERS)) &* 8).pointee
+        default: Int(RETURN_SLOT) &+ 8 &+ (number &- Int(ARGUMENT_REGISTERS)) &* 8
         }
     }
     /// The target that the loader has found, kept here by tracer_lazy.

@@ -49,29 +49,95 @@ enum ArgumentPlan {
     }
     nonisolated(unsafe) private static var hasTests = false
 
-    /// As the trampolines have them.
+    // MARK: - As the trampolines have them
+
     nonisolated(unsafe) private static var programs: UnsafeMutablePointer<value_program>?
+    private static let dataBytes = Int(ARGUMENTS_DATA_BYTES)
 
     private static func makePrograms() {
-        guard let pages = Memory.pages(count &* MemoryLayout<value_program>.stride) else { return }
-        let programs = pages.assumingMemoryBound(to: value_program.self)
+        var mostPieces = 0
         for n in 0..<count {
-            let all = operations(of: UInt16(n &+ 1)), result = result(UInt16(n &+ 1))
+            let all = operations(of: UInt16(n &+ 1))
+            mostPieces &+= all.count &+ (8 &* all.count &+ dataBytes) / dataBytes
+        }
+        guard let pages = Memory.pages(count &* MemoryLayout<value_program>.stride),
+            let space = Memory.pages(mostPieces &* MemoryLayout<value_piece>.stride)
+        else { return }
+        let programs = pages.assumingMemoryBound(to: value_program.self)
+        var pieces = space.assumingMemoryBound(to: value_piece.self)
+        for n in 0..<count {
+            let number = UInt16(n &+ 1), all = operations(of: number), result = result(number), tests = tests(of: number)
             var bytes = 0, texts = 0
             for operation in all {
                 let isString = operation.kind == UInt8(ARGUMENTS_STRING)
                 if isString { texts &+= 1 }
                 bytes &+= isString ? 2 : Int(operation.bytes)
             }
-            let words = (bytes &+ Int(ARGUMENTS_DATA_BYTES) &- 1) / Int(ARGUMENTS_DATA_BYTES)
-            programs[n] = value_program(
-                operations: all.baseAddress, count: UInt8(all.count), words: UInt8(min(words, Int(UInt8.max))),
-                text_count: UInt8(texts), result_bytes: result?.bytes ?? 0, failure: result?.failure ?? 0,
-                has_vector_result: result?.source == UInt8(ARGUMENTS_FROM_VECTOR) ? 1 : 0,
-                test_count: purpose == .keep ? UInt8(tests(of: UInt16(n &+ 1)).count) : 0, tests: tests(of: UInt16(n &+ 1)).baseAddress)
+            let words = (bytes &+ dataBytes &- 1) / dataBytes, isTested = purpose == .keep && !tests.isEmpty
+            var program = value_program()
+            program.head = Event.arguments(UInt32(number), words: UInt32(words), isResult: false).word
+            program.reserved = UInt8(8 &* (min(words, Int(VALUE_WORDS)) &+ 2))
+            program.test_count = isTested ? UInt8(tests.count) : 0
+            program.count = UInt8(all.count)
+            program.words = UInt8(min(words, Int(UInt8.max)))
+            program.text_count = UInt8(texts)
+            program.operations = function(n).pointee.operations
+            program.tests = function(n).pointee.tests
+            if let result { note(result, number, in: &program) }
+            let used = isTested || words > Int(VALUE_WORDS) ? 0 : makePieces(of: all, at: pieces)
+            if used > 0 {
+                program.pieces = UnsafePointer(pieces)
+                pieces += used
+                if all.count == 1 {
+                    program.only = Int16(Spills.offset(Int(all[0].source))!)
+                    program.mask = bytesMask(all[0].bytes)
+                }
+            }
+            programs[n] = program
         }
         self.programs = programs
-        tracer_set_value_programs(programs)
+        tracer_set_value_programs(programs, content, Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0)
+    }
+    private static func note(_ result: arguments_operation, _ number: UInt16, in program: inout value_program) {
+        let isVector = result.source == UInt8(ARGUMENTS_FROM_VECTOR), words: UInt32 = result.bytes > UInt8(ARGUMENTS_DATA_BYTES) ? 2 : 1
+        program.result_bytes = result.bytes
+        program.result_head = Event.arguments(UInt32(number), words: UInt32(words), isResult: true).word
+        program.result_mask = isVector ? 0 : bytesMask(result.bytes)
+        program.result_reserved = UInt8(8 &* (words &+ 2))
+        program.failure = result.failure
+        program.result_check =
+            switch result.failure {
+            case UInt8(ARGUMENTS_FAILS_MINUS_ONE): UInt8(RESULT_IS_MINUS_ONE)
+            case UInt8(ARGUMENTS_FAILS_ZERO): UInt8(RESULT_IS_ZERO)
+            default: isVector ? UInt8(RESULT_IS_ZERO) : 0 // what is under no mask is 0
+            }
+    }
+    private static func bytesMask(_ count: UInt8) -> UInt64 { UInt64.max &>> (64 &- 8 &* UInt64(count)) }
+    /// Returns the number of pieces. 0: there are no values, or these are not words of registers and of the stack.
+    private static func makePieces(
+        of operations: UnsafeBufferPointer<arguments_operation>, at pieces: UnsafeMutablePointer<value_piece>
+    ) -> Int {
+        var made = 0, used = 0 // pieces; bytes of the word that has been begun
+        for operation in operations {
+            guard operation.kind == UInt8(ARGUMENTS_VALUE), let offset = Spills.offset(Int(operation.source)) else { return 0 }
+            let bytes = Int(operation.bytes)
+            var done = 0
+            while done < bytes {
+                let some = min(bytes &- done, dataBytes &- used)
+                // The value's bytes from `done` on to the top, and from there to the bytes of the word that are free.
+                pieces[made] = value_piece(
+                    offset: Int16(offset), up: UInt8(64 &- 8 &* (done &+ some)), down: UInt8(64 &- 8 &* (some &+ used &+ 1)))
+                done &+= some
+                used = (used &+ some) % dataBytes
+                if used == 0 { pieces[made].down |= UInt8(PIECE_ENDS) }
+                made &+= 1
+            }
+        }
+        if made > 0 {
+            pieces[made &- 1].up |= UInt8(PIECE_ENDS)
+            pieces[made &- 1].down |= UInt8(PIECE_ENDS)
+        }
+        return made
     }
     /// The trampolines can record calls of a function with this program by themselves.
     static func isPlain(_ program: UInt16) -> Bool {
