@@ -212,13 +212,32 @@ import Testing
         #expect(found.contains { $0.rule == .pageFaults && $0.message.hasSuffix(": libextra.so is new") })
     }
 
+    @Test func moreFilesFailBeyondTheirBudgetAndTheNewAreNamed() {
+        let found = findings(baseline()) { $0.files = 26 }
+        #expect(found.map(\.rule) == [.files])
+        #expect(
+            found.first?.message
+                == "26 files used until ready, 20 before (limit +10.0%): /etc/file-20 is new, /etc/file-21 is new, /etc/file-22 is new, …")
+        #expect(findings(baseline()) { $0.files = 24 }.isEmpty && findings(baseline()) { $0.files = 10 }.isEmpty)
+        #expect(findings(baseline { $0.budgets.files = 0.5 }) { $0.files = 26 }.isEmpty)
+        #expect(findings(baseline { $0.files = nil }) { $0.files = 26 }.isEmpty)
+        #expect(findings(baseline()) { $0.files = nil }.isEmpty)
+    }
+
+    @Test func filesThatFewLaunchesUseAreNotThoseOfTheProgram() {
+        var profiles = ProfileMaker.profiles(5) { $0.files = 2 }
+        for index in profiles.indices { profiles[index].files?.insert("/tmp/name-\(index)") }
+        profiles[0].files = nil // recorded without them
+        #expect(LaunchSummary(profiles).files == ["/etc/file-0", "/etc/file-1"])
+    }
+
     @Test func theFileListsWhatAPersonReads() {
         let file = baseline()
         #expect(file.constructors.map(\.name) == ["slow_init"])
         #expect(file.constructors[0].within == ["constructors of libraries"])
         #expect(file.calls.map(\.name) == ["load", "work"]) // the lock takes less than a hundredth of the launch
         #expect(file.calls[1].within == ["main → ready", "load"] && file.calls[1].calls == 10)
-        #expect(file.text.split(separator: "\n").count < 60)
+        #expect(file.text.split(separator: "\n").count < 90)
         // As many calls as somebody reads, and none without its callers.
         let parts = LaunchParts(ProfileMaker.profiles(), callsFrom: 0.001, most: 2)
         #expect(parts.calls.map(\.name) == ["load", "work"] && parts.callsFrom > 0.5)
@@ -239,7 +258,7 @@ import Testing
         #expect(
             keys == [
                 "schema", "program", "command", "ready", "settings", "machine", "runs", "call_cost_ns", "budgets", "stages", "relocations",
-                "minor_faults", "major_faults", "libraries", "constructors", "loads", "calls_from_ms", "calls", "items",
+                "minor_faults", "major_faults", "libraries", "constructors", "loads", "calls_from_ms", "calls", "items", "files",
             ])
         #expect(lines.first == "{" && lines.last == "}" && lines[1] == "  \"schema\": \"tracer.baseline/1\",")
         let stages = lines.filter { $0.contains("\"p50_ms\"") }.map { line in

@@ -11,6 +11,8 @@ struct ProfileMaker {
     var work = 1e5
     var lock = 1e4
     var relocations = 100
+    /// Files used until ready; nil: not known.
+    var files: Int? = 20
     /// Time of a lazy initializer in load, in nanoseconds; 0: it has none.
     var lazy = 0.0
     /// Start-up items, by stage and name.
@@ -49,6 +51,7 @@ struct ProfileMaker {
             libraries: [.init(name: "libslow.so", relocations: relocations)]
                 + (hasExtraLibrary ? [.init(name: "libextra.so", relocations: 5)] : []),
             minorFaults: 500, majorFaults: 0, tracerTime: 1000)
+        profile.files = files.map { Set((0..<$0).map { "/etc/file-\($0)" }) }
         profile.items = items.map { item in
             CallNode(.init(.item, module: "stage \(item.stage)", name: item.name), count: 1, total: noisy(item.time))
         }

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 import unittest
+import unittest.mock
 import xml.dom.minidom
 
 import pytest
@@ -307,6 +308,57 @@ class LaunchTest(unittest.TestCase):
         self.tracer("baseline", "-n", "2", "-o", path, "--", program)
         self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
         self.tracer(*self.CHECK, path, "--", program)
+
+    @unittest.mock.patch.dict(os.environ, TRACER_CACHE="on", XDG_CACHE_HOME=new_folder())
+    def test_files_used_until_ready_are_named_compared_and_gated(self):
+        source, program = os.path.join(self.folder, "reader.c"), os.path.join(self.folder, "reader")
+        pathlib.Path(source).write_text("""#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    char path[4096], byte;
+    for (int n = 0; n < atoi(argv[2]); n++) {
+        snprintf(path, sizeof path, "%s/file-%02d", argv[1], n);
+        int file = open(path, O_RDONLY);
+        if (file < 0 || read(file, &byte, 1) < 0 || close(file)) return 1;
+        snprintf(path, sizeof path, "%s/missing-%02d", argv[1], n);
+        if (open(path, O_RDONLY) >= 0) return 1;
+    }
+    return argc != 3;
+}
+""")
+        subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+        paths = [os.path.join(self.folder, f"file-{n:02}") for n in range(30)]
+        for path in paths:
+            pathlib.Path(path).write_text("x")
+        result = self.launch("-n", "3", "--", program, self.folder, "20")
+        self.assertEqual([path for path in result["files"] if path.startswith(self.folder)], paths[:20])  # none that is missing
+        count = len(result["files"])
+        vs = ("-n", "3", "--vs", f"{program} {self.folder} 20")
+        comparison = self.launch(*vs, "--", program, self.folder, "30")["comparison"]["files"]
+        self.assertEqual((comparison["new"], comparison["gone"], comparison["after"] - comparison["before"]), (paths[20:], [], 10))
+        text = self.tracer("launch", "--history", "", *vs, "--", program, self.folder, "18").stdout
+        self.assertIn(f"Files used: 2 fewer ({count} → {count - 2}): {paths[18]}, {paths[19]}\n", text)
+        self.assertNotIn("Files used:", self.tracer("launch", "--history", "", *vs, "--", program, self.folder, "20").stdout)
+
+        baseline = os.path.join(self.folder, "files.json")
+        self.app = program
+        self.tracer("baseline", "-n", "2", "--warm-up", "0", "-o", baseline, "--", program, self.folder, "20")
+        made = json.loads(pathlib.Path(baseline).read_text())
+        self.assertEqual(len(made["files"]), count)
+        made["budgets"].update(stage=20.0, stage_ms=1000.0, constructor_ms=10.0, item_ms=10.0, page_faults=50.0)
+        pathlib.Path(baseline).write_text(json.dumps(made))
+        self.tracer(*self.CHECK, baseline, "--", program, self.folder, "24")  # no more than four further ones: within the least
+        broken = self.tracer(*self.CHECK, baseline, "--", program, self.folder, "30", status=1).stdout
+        self.assertIn(f"files: {count + 10} files used until ready, {count} before (limit +10.0%): {paths[20]} is new, {paths[21]} is new", broken)
+        made["budgets"]["files"] = 1.0
+        pathlib.Path(baseline).write_text(json.dumps(made))
+        self.tracer(*self.CHECK, baseline, "--", program, self.folder, "30")
+        del made["files"]  # as an older tracer has made it
+        del made["budgets"]["files"]
+        pathlib.Path(baseline).write_text(json.dumps(made))
+        self.tracer(*self.CHECK, baseline, "--", program, self.folder, "30")
 
     def test_a_broken_budget_is_reported_in_each_format(self):
         path = os.path.join(self.folder, "startup.json")

@@ -88,7 +88,8 @@ struct LaunchOptions: ParsableArguments {
                 let folder = scratch.path + "/\(index)"
                 try FileManager.default.createDirectory(
                     atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-                return try LaunchSubject(command, readySymbol: plan.readySymbol, controls: plan.controls, folder: folder)
+                return try LaunchSubject(
+                    command, readySymbol: plan.readySymbol, controls: plan.controls, folder: folder, argumentPlan: ArgumentPlans.ofFiles)
             }
             var series = LaunchSeries(plan, subjects)
             series.progress = showLaunches()

@@ -47,11 +47,13 @@ package struct Baseline: Decodable, Equatable, Sendable {
         /// Shares.
         package var relocations = 0.05
         package var pageFaults = 0.10
+        package var files = 0.10
         package init() {}
         enum CodingKeys: String, CodingKey {
             case stage, stageMs = "stage_ms", constructorMs = "constructor_ms", itemMs = "item_ms", relocations, pageFaults = "page_faults"
+            case files
         }
-        /// A file of an older tracer has no budget for items.
+        /// A file of an older tracer has no budgets for items and files.
         package init(from decoder: any Decoder) throws {
             let members = try decoder.container(keyedBy: CodingKeys.self)
             stage = try members.decode(Double.self, forKey: .stage)
@@ -60,6 +62,7 @@ package struct Baseline: Decodable, Equatable, Sendable {
             itemMs = try members.decodeIfPresent(Double.self, forKey: .itemMs) ?? itemMs
             relocations = try members.decode(Double.self, forKey: .relocations)
             pageFaults = try members.decode(Double.self, forKey: .pageFaults)
+            files = try members.decodeIfPresent(Double.self, forKey: .files) ?? files
         }
     }
 
@@ -86,11 +89,13 @@ package struct Baseline: Decodable, Equatable, Sendable {
     package var calls: [Part]
     /// Start-up items, all of them, of whatever thread: they are few, and named by people. nil: an older tracer has made the file.
     package var items: [Part]?
+    /// Paths of the files that most launches use until they are ready; nil: it was not recorded, or an older tracer has made the file.
+    package var files: [String]?
 
     enum CodingKeys: String, CodingKey {
         case schema, program, command, ready, settings, machine, runs, callCostNs = "call_cost_ns", budgets, stages, relocations
         case minorFaults = "minor_faults", majorFaults = "major_faults", libraries, constructors, loads, callsFromMs = "calls_from_ms",
-            calls, items
+            calls, items, files
     }
 
     /// Shorter parts are not listed: the file is for people.
@@ -129,6 +134,7 @@ extension Baseline {
         constructors = parts.constructors
         loads = parts.loads
         callsFromMs = parts.callsFrom
+        files = summary.files
         calls = parts.calls
         items = summary.items.map { item in
             Part(
@@ -189,6 +195,7 @@ extension Baseline: Record {
         Member("calls_from_ms", \.callsFromMs)
         Member("calls", \.calls)
         Member.optional("items") { $0.items }
+        Member.optional("files") { $0.files }
     }
 }
 
@@ -231,6 +238,7 @@ extension Baseline.Budgets: Record {
         Member("item_ms", \.itemMs)
         Member("relocations", \.relocations)
         Member("page_faults", \.pageFaults)
+        Member("files", \.files)
     }
 }
 

@@ -1,5 +1,6 @@
 // The gate: new launches against a baseline. What is counted (libraries, constructors, relocations) fails as it is; what is
 // timed fails only beyond its budget and beyond noise, on two occasions.
+import ELF
 import Foundation
 import Presentation
 import Statistics
@@ -7,7 +8,7 @@ import Statistics
 package struct Finding: Equatable, Sendable {
     package enum Rule: String, CaseIterable, Sendable {
         case newLibrary = "new-library", newConstructor = "new-constructor", newItem = "new-item", slowerItem = "slower-item", stage
-        case relocations, pageFaults = "page-faults"
+        case relocations, pageFaults = "page-faults", files
     }
     package var rule: Rule
     /// A busy machine may have made it: another series has to find it, too.
@@ -193,6 +194,13 @@ package struct Gate: Sendable {
         let new = now.libraries.filter { known[$0.name] == nil }.map { "\($0.name) is new" }
         check(.pageFaults, "minor page faults", baseline.minorFaults, now.minorFaults, baseline.budgets.pageFaults, least: 32, new)
         check(.pageFaults, "major page faults", baseline.majorFaults, now.majorFaults, baseline.budgets.pageFaults, least: 32, new)
+        if let before = baseline.files, let after = now.files {
+            // Paths are not compared one by one: a folder has another name where it is tested.
+            let change = FileChange(from: before, to: after)
+            check(
+                .files, "files used until ready", change.before, change.after, baseline.budgets.files, least: 4,
+                change.new.map { "\(printable($0)) is new" })
+        }
         return findings
     }
 

@@ -29,6 +29,8 @@ package struct LaunchProfile: Sendable {
     package var uncertainWait: NanosecondCount = 0
     /// Until ready; nil: they were not watched, or the kernel did not report them.
     package var diskFaults: [DiskFault]?
+    /// Paths of the files of which a call succeeded until ready; nil: the calls that use files were not recorded with their arguments.
+    package var files: Set<String>?
     /// Share of the cost of recording a call that lies in the call's own length, as the agent measured it; the default, for
     /// when it could not, is typical of the machines that were measured.
     package var insideShare = 0.4

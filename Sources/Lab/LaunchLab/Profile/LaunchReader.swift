@@ -35,6 +35,7 @@ enum LaunchReader {
         let cpuWaits = CPUWaits(trace, waited: end.cpuWait.map { Nanoseconds($0) }, from: end.exec, until: end.at)
         var timeline = try timeline(trace, symbolizer, readySymbol: readySymbol, cpuWaits: cpuWaits.ofThread)
         timeline.addStates(trace, cpuWaits.search)
+        timeline.addFiles(trace)
         let seesLoader = timeline.stages.contains { $0.kind == .exec }
         var stages = timeline.stages.map { stage in
             // Other stages need no waits here: those in constructors are in the constructors' times, those in main in its calls.
@@ -91,6 +92,7 @@ enum LaunchReader {
             return node
         }
         profile.insideShare = trace.insideCostShare ?? profile.insideShare
+        profile.files = timeline.files.map { Set($0.filter(\.hasSucceeded).map(\.path)) }
         if isCold, trace.noSwitches == nil {
             profile.diskFaults = KernelRecords(trace).programFaults.filter(\.isMajor).compactMap { fault in
                 let since = trace.timeScale.nanoseconds(from: timeline.origin, to: fault.moment)

@@ -32,6 +32,8 @@ package struct LaunchSummary: Sendable {
     package var minorFaults: Int, majorFaults: Int
     /// Libraries that more than half of the launches load, sorted by name.
     package var libraries: [LaunchProfile.Library]
+    /// Files that more than half of the launches use until they are ready, sorted by path; nil: no launch says which.
+    package var files: [String]?
     /// The slowest first.
     package var constructors: [Constructor]
     /// Start-up items, in the order in which they begin.
@@ -50,6 +52,7 @@ package struct LaunchSummary: Sendable {
         majorFaults = median(\.majorFaults)
 
         items = LaunchSummary.items(profiles)
+        files = LaunchSummary.files(profiles)
         var usual: [String: [Int]] = [:]
         var times: [CallNode.Key: [Double]] = [:]
         for profile in profiles {
@@ -64,6 +67,14 @@ package struct LaunchSummary: Sendable {
         constructors = times.filter { $0.value.count * 2 > profiles.count }
             .map { Constructor(key: $0.key, median: Sample($0.value).median, least: $0.value.min()!) }
             .sorted { ($1.median, $0.key.module, $0.key.name) < ($0.median, $1.key.module, $1.key.name) }
+    }
+
+    private static func files(_ profiles: [LaunchProfile]) -> [String]? {
+        let launches = profiles.compactMap(\.files)
+        if launches.isEmpty { return nil }
+        var uses: [String: Int] = [:]
+        for files in launches { for path in files { uses[path, default: 0] += 1 } }
+        return uses.filter { $0.value * 2 > launches.count }.keys.sorted()
     }
 
     /// Returns the items that more than half of the launches have, in the order of the launch with the most items.

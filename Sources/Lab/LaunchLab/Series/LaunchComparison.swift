@@ -24,6 +24,8 @@ package struct LaunchComparison: Sendable {
     /// In the order of the second program, then what it no longer has.
     package var items: [Item]
     package var attribution: Attribution
+    /// nil: it is not known which files one of them uses.
+    package var files: FileChange?
 
     package init(_ first: LaunchResult, _ second: LaunchResult) {
         let cost = LaunchResult.callCost(first, second)
@@ -46,6 +48,7 @@ package struct LaunchComparison: Sendable {
             return Item(key: key, first: a, second: b, difference: difference, change: change)
         }
         attribution = CauseSearch.attribute(from: profiles.0, to: profiles.1)
+        if let before = summaries.0.files, let after = summaries.1.files { files = FileChange(from: before, to: after) }
     }
 
     private static func samples(_ summary: LaunchSummary) -> [CallNode.Key: Sample] {

@@ -42,6 +42,7 @@ extension LaunchOutput: Record {
         Member("constructors", \.summary.constructors)
         Member("items", "start-up items, in the order in which they begin", \.summary.items)
         Member("page_faults") { PageFaults(summary: $0.summary) }
+        Member.optional("files", "paths of the files that most launches use until they are ready, if that is known") { $0.summary.files }
         Member.optional("read_from_disk", "with --cold") { $0.result.pageIns.isEmpty ? nil : $0.result.pageIns }
         Member.optional("page_in_map") { $0.result.pageInMap?.pages }
         Member.optional("comparison", "with --vs") { $0.comparison }
@@ -140,6 +141,16 @@ extension LaunchComparison: Record {
         Member("causes", \.attribution.causes)
         Member("difference_ns") { nanoseconds($0.attribution.difference) }
         Member("unexplained_ns") { nanoseconds($0.attribution.unexplained) }
+        Member.optional("files", "used until ready, if it is known which") { $0.files }
+    }
+}
+
+extension FileChange: Record {
+    package static let members = declare {
+        Member("before", "how many", \.before)
+        Member("after", \.after)
+        Member("new", "paths", \.new)
+        Member("gone", \.gone)
     }
 }
 

@@ -15,7 +15,10 @@ package struct LaunchSubject {
     let folder: String
 
     /// Throws when it cannot be started or not be traced, with the statuses of `tracer record`.
-    package init(_ command: LaunchCommand, readySymbol: String?, controls: LaunchControls, folder: String) throws(Refusal) {
+    /// - Parameter argumentPlan: path of the plan for calls that use files; nil: their arguments are not recorded
+    package init(
+        _ command: LaunchCommand, readySymbol: String?, controls: LaunchControls, folder: String, argumentPlan: String? = nil
+    ) throws(Refusal) {
         self.command = command
         self.folder = folder
         guard !command.words.isEmpty else { throw .usage("the command is empty: give a program and its arguments") }
@@ -23,6 +26,7 @@ package struct LaunchSubject {
         var options = RecordOptions()
         options.output = folder + "/run.%p.trace"
         options.set(Variables.ready, readySymbol)
+        options.set(Variables.arguments, argumentPlan)
         options.set(Variables.children, false) // their launch is another one
         options.set(Variables.quiet, true)
         let run = try RecordingRun(command: command.words.map { Array($0.utf8CString) }, options: options, environment: inherited)

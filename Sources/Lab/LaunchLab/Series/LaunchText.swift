@@ -33,7 +33,7 @@ package struct LaunchText {
         lines += overhead(result)
         lines += result.contradictions.map { "error: \($0)" }
         lines.append(
-            "\(grouped(UInt64(summary.libraries.count))) libraries, \(grouped(UInt64(max(summary.relocations, 0)))) relocations, page faults \(grouped(UInt64(max(summary.minorFaults, 0)))) minor, \(grouped(UInt64(max(summary.majorFaults, 0)))) from disk"
+            "\(grouped(UInt64(summary.libraries.count))) libraries, \(grouped(UInt64(max(summary.relocations, 0)))) relocations, page faults \(grouped(UInt64(max(summary.minorFaults, 0)))) minor, \(grouped(UInt64(max(summary.majorFaults, 0)))) from disk\(summary.files.map { ", \(counted(UInt64($0.count), "file")) used" } ?? "")"
         )
         let slow = summary.constructors.prefix(top).filter { $0.median >= 10_000 }
         if !slow.isEmpty {
@@ -145,6 +145,7 @@ package struct LaunchText {
             let columns = LaunchComparison.Item.columns(["first", "second", "difference_ns", "interval", "change", "stage", "name"])
             lines += TextTable(comparison.items, columns).lines(style) + [""]
         }
+        if let files = comparison.files, let text = files.text(most: 5) { lines.append(text) }
         let causes = comparison.attribution.causes.prefix(10)
         if !causes.isEmpty {
             lines.append(style.bold("Why (B - A = \(differenceText(comparison.attribution.difference)))"))

@@ -15,7 +15,7 @@ package struct FileUse: Sendable {
         var pid: UInt32
     }
 
-    let path: String
+    package let path: String
     private var counts = [Counts](repeating: Counts(), count: Kind.allCases.count)
     /// Mapped into memory: how often, and bytes.
     var maps = Counts()
@@ -41,6 +41,7 @@ package struct FileUse: Sendable {
     }
     var time: Nanoseconds { Nanoseconds(counts.reduce(0) { $0 &+ $1.time.count }) }
     var calls: Int { counts.reduce(0) { $0 + $1.calls } }
+    package var hasSucceeded: Bool { counts.contains { $0.calls > $0.failed } }
 
     /// Origin of what was read, as far as waits show it.
     enum Source: String, JSONChoice { case disk, cache }
