@@ -2,6 +2,7 @@
 // user's own. Prototypes are those of the tool's own file, of the user's files, and of the debug information of modules
 // (ModuleFunctions.swift).
 import CPrototypes
+import CTraceLayout
 import ELF
 import Glibc
 
@@ -67,10 +68,10 @@ package struct ArgumentChoice: Sendable {
         access,euidaccess,eaccess,faccessat,readlink,__readlink_chk,readlinkat,realpath,__realpath_chk
         """
 
-    /// Name of what the tool itself brings along: another tool may have other prototypes.
+    /// Name of what the tool itself brings along: another tool may have other prototypes, or write another kind of plan.
     package static let version: String = {
         let text = UnsafeBufferPointer(start: prototypes_address(), count: Int(prototypes_text_bytes))
-        return hash(of: Array(text) + Array((files + lookUps).utf8))
+        return hash(of: Array(text) + Array((files + lookUps).utf8) + [UInt8(ARGUMENTS_VERSION)])
     }()
     package static func hash(of content: [UInt8]) -> String {
         String(content.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }, radix: 16) // FNV-1a
