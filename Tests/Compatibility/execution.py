@@ -115,6 +115,8 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
         if settings.functions:
             more = os.path.join(os.path.dirname(settings.agent), "libtracer-labels.so")  # as `tracer record --functions` does
             variables.update(TRACER_FUNCTIONS="*!*", LD_PRELOAD=f"{settings.agent} {more}" if os.path.exists(more) else settings.agent)
+        if settings.arguments:
+            variables.update(TRACER_ARGUMENTS=settings.arguments)
         if settings.counts:
             variables.update(TRACER_MODE="counts")
         elif limit or settings.functions:
