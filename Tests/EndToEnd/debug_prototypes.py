@@ -208,6 +208,7 @@ APART copied take_returned(int a, const char *b) { BEGIN("space::take_returned")
 APART std::string take_text(const std::string &a, std::string b, int c) { BEGIN("space::take_text") AT(a), OPAQUE(b), NUMBER(c), END("-"); return a + b; }
 APART int take_members(int derived::*a, int b, long (base::*c)(int, double), int d) { BEGIN("space::take_members") OPAQUE(a), NUMBER(b), OPAQUE(c), NUMBER(d), END("%d", a ? b : d); return a ? b : d; }
 }
+namespace space { static __attribute__((noinline)) long take_local(int a, long b) { BEGIN("space::take_local") NUMBER(a), NUMBER(b), END("%ld", b); return b; } }
 extern "C" APART int take_plain(bool a, char16_t b, wchar_t c, unsigned long long d) { BEGIN("take_plain") NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), END("%d", (int)c); return c; }
 using namespace space;
 int main() {
@@ -220,6 +221,7 @@ int main() {
         take_text("a", "b", n);
         take_members(&derived::n, n, &base::take_virtual, -n);
         take_plain(n & 1, n & 0xffff, n, n);
+        take_local(n, n);
         derived d(n, x);
         base *b = &d;
         b->take_virtual(n, x);

@@ -183,11 +183,13 @@ private struct SourceFunctionReader {
     }
 
     private mutating func function(_ die: inout Dwarf_Die, _ address: UInt64, _ names: [FunctionName]) -> SourceFunction? {
-        let own =
+        let linkage =
             DebugInformation.string(&die, Int(DW_AT_linkage_name)) ?? DebugInformation.string(&die, Int(DW_AT_MIPS_linkage_name))
-            ?? DebugInformation.string(&die, Int(DW_AT_name))
+        let own = linkage ?? DebugInformation.string(&die, Int(DW_AT_name))
         // Another name of the same code is a function of its own, whose parameters may be others: the linker has found them alike.
-        guard let own, let name = names.first(where: { $0.text == own }) ?? names.first(where: { Self.isSameConstructor($0.text, own) })
+        guard let own,
+            let name = names.first(where: { $0.text == own }) ?? names.first(where: { Self.isSameConstructor($0.text, own) })
+                ?? (language == .cPlusPlus && linkage == nil ? Self.mangled(own, names) : nil)
         else {
             return nil
         }
@@ -216,6 +218,14 @@ private struct SourceFunctionReader {
             name: name.text, isLocal: name.isLocal, address: address, language: language, compiler: compiler, isOptimized: isOptimized,
             isPrototyped: isPrototyped,
             convention: convention, parameters: entries, result: types.type(of: &die))
+    }
+
+    /// gcc does not say the mangled name of a C++ function that no other unit can call (dwarf2out.cc, add_linkage_name).
+    private static func mangled(_ name: String, _ names: [FunctionName]) -> FunctionName? {
+        guard names.count == 1, names[0].isLocal, names[0].text.hasPrefix("_Z"), names[0].text.contains("\(name.utf8.count)\(name)") else {
+            return nil
+        }
+        return names[0]
     }
 
     /// Names of the several functions that one constructor or destructor becomes differ in one digit (Itanium C++ ABI, 5.1.4.3).
