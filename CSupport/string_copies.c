@@ -71,37 +71,44 @@ SCALAR unsigned tracer_string_in_place(uint64_t from, unsigned most, uint64_t st
     return length(from, known < most ? (unsigned)known : most);
 }
 
-/// Copies what can be read, up to and with a zero byte, or `most` bytes. Returns how many.
-SCALAR static inline unsigned copy_readable(uint8_t *to, uint64_t from, unsigned most) {
+/// Copies what can be read, up to and with the zero byte that ends a string, or `most` bytes. Returns how many.
+SCALAR static inline unsigned copy_readable(uint8_t *to, uint64_t from, unsigned most, int is_string) {
     for (unsigned n = 0; n < most; n++) {
         to[n] = ((const volatile uint8_t *)from)[n];
-        if (to[n] == 0) return n + 1;
+        if (is_string && to[n] == 0) return n + 1;
     }
     return most;
 }
 
 /// The same by the kernel, within a page.
-SCALAR static inline unsigned copy_unknown(uint8_t *to, uint64_t from, unsigned most) {
+SCALAR static inline unsigned copy_unknown(uint8_t *to, uint64_t from, unsigned most, int is_string) {
     uint64_t local[2] = {(uint64_t)to, most}, remote[2] = {from, most}; // struct iovec
     if (!tracer_copied_process || __atomic_load_n(&tracer_confined, __ATOMIC_RELAXED)) return 0;
     long found = tracer_system_call(SYS_process_vm_readv, tracer_copied_process, (long)local, 1, (long)remote, 1, 0);
     if (found <= 0) return 0;
     keep(from);
-    for (unsigned n = 0; n < (unsigned)found; n++)
+    for (unsigned n = 0; is_string && n < (unsigned)found; n++)
         if (to[n] == 0) return n + 1;
     return (unsigned)found;
 }
 
-SCALAR unsigned tracer_copy_string(uint8_t *to, uint64_t from, unsigned most, uint64_t stack_pointer) {
+SCALAR static inline unsigned copy(uint8_t *to, uint64_t from, unsigned most, uint64_t stack_pointer, int is_string) {
     unsigned count = 0;
     while (count < most && from) {
         uint64_t here = from + count, known = readable(here, stack_pointer), page = PAGE_BYTES - here % PAGE_BYTES;
         unsigned wanted = most - count;
         if (wanted > (known ? known : page)) wanted = (unsigned)(known ? known : page);
         // What lies behind a string's end, on another page, is not touched.
-        unsigned found = known ? copy_readable(to + count, here, wanted) : copy_unknown(to + count, here, wanted);
+        unsigned found = known ? copy_readable(to + count, here, wanted, is_string) : copy_unknown(to + count, here, wanted, is_string);
         count += found;
-        if (found < wanted || to[count - 1] == 0) break;
+        if (found < wanted || (is_string && to[count - 1] == 0)) break;
     }
     return count;
+}
+
+SCALAR unsigned tracer_copy_string(uint8_t *to, uint64_t from, unsigned most, uint64_t stack_pointer) {
+    return copy(to, from, most, stack_pointer, 1);
+}
+SCALAR unsigned tracer_copy_bytes(uint8_t *to, uint64_t from, unsigned most, uint64_t stack_pointer) {
+    return copy(to, from, most, stack_pointer, 0);
 }

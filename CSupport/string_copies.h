@@ -12,6 +12,9 @@
 /// register, and may be called in a signal handler and on any stack.
 unsigned tracer_copy_string(uint8_t *to, uint64_t from, unsigned most, uint64_t stack_pointer) __attribute__((visibility("hidden")));
 
+/// The same of bytes that no zero ends.
+unsigned tracer_copy_bytes(uint8_t *to, uint64_t from, unsigned most, uint64_t stack_pointer) __attribute__((visibility("hidden")));
+
 /// Returns the number of bytes of a string, with the zero byte, that can be read where it is: no fault is possible, also later in this call.
 /// 0: that is not known, or it has more than `most`. As `tracer_copy_string` otherwise.
 unsigned tracer_string_in_place(uint64_t from, unsigned most, uint64_t stack_pointer) __attribute__((visibility("hidden")));

@@ -205,7 +205,7 @@ APART int take_classes(int a, copied b, int c, trivial d, empty e, int f, const 
     return b.a + d.a + h.a;
 }
 APART copied take_returned(int a, const char *b) { BEGIN("space::take_returned") NUMBER(a), TEXT(b), END("-"); return copied(a); }
-APART std::string take_text(const std::string &a, std::string b, int c) { BEGIN("space::take_text") AT(a), OPAQUE(b), NUMBER(c), END("-"); return a + b; }
+APART std::string take_text(const std::string &a, std::string b, int c) { BEGIN("space::take_text") NAMED(a, a.c_str()), NAMED(b, b.c_str()), NUMBER(c), END("-"); return a + b; }
 APART int take_members(int derived::*a, int b, long (base::*c)(int, double), int d) { BEGIN("space::take_members") OPAQUE(a), NUMBER(b), OPAQUE(c), NUMBER(d), END("%d", a ? b : d); return a ? b : d; }
 }
 namespace space { static __attribute__((noinline)) long take_local(int a, long b) { BEGIN("space::take_local") NUMBER(a), NUMBER(b), END("%ld", b); return b; } }
@@ -273,7 +273,7 @@ pub fn take_numbers(a: i32, b: u8, c: i64, d: f64, e: bool, f: usize) -> i64 {
 }
 #[inline(never)]
 pub fn take_texts(a: &str, b: i32, c: String, d: &[u8], e: u32) -> usize {
-    println!("take_texts\t{{\"a\": {{\"opaque\": true}}, \"b\": {b}, \"c\": {{\"opaque\": true}}, \"d\": {{\"opaque\": true}}, \"e\": {e}}}\t-");
+    println!("take_texts\t{{\"a\": \"{a}\", \"b\": {b}, \"c\": \"{c}\", \"d\": {{\"opaque\": true}}, \"e\": {e}}}\t-");
     a.len() + c.len() + d.len()
 }
 #[inline(never)]
@@ -299,6 +299,15 @@ fn main() {
     }
 }
 """
+
+
+def is_same(own, value):
+    if isinstance(own, float) and isinstance(value, (int, float)):
+        return math.isclose(own, value, rel_tol=1e-6)
+    if isinstance(own, dict) and "cut" in own:  # less is recorded of the last ones of several long strings
+        text = value["cut"] if isinstance(value, dict) and "cut" in value else value
+        return isinstance(text, str) and len(own["cut"]) > 100 and text.startswith(own["cut"])
+    return own == value
 
 
 class Prototypes(suite.Test):
@@ -338,12 +347,10 @@ class Prototypes(suite.Test):
                 shown += 1
                 if build.ARCHITECTURE == "aarch64" and isinstance(own, dict) and "unreadable" in own:
                     continue  # the emulator has no process_vm_readv
-                same = math.isclose(own, value, rel_tol=1e-6) if isinstance(own, float) and isinstance(value, (int, float)) else own == value
-                expect(same, f"{name}: {key} is {value}, not {own}: {found_arguments}")
+                expect(is_same(own, value), f"{name}: {key} is {value}, not {own}: {found_arguments}")
             if found_result is not None:
                 wanted = None if result == "-" else json.loads(result)
-                same = math.isclose(found_result, wanted, rel_tol=1e-6) if isinstance(found_result, float) and isinstance(wanted, (int, float)) else found_result == wanted
-                expect(same, f"{name} returns {wanted}, not {found_result}")
+                expect(is_same(found_result, wanted), f"{name} returns {wanted}, not {found_result}")
             if result != "-":
                 values += 1
                 shown += found_result is not None
@@ -548,11 +555,11 @@ def tests():
     cases = {}
     for compiler in ("gcc", "clang"):
         for optimization in ("-O0", "-O2"):
-            name = f"{compiler}{optimization}"
+            name, whole = f"{compiler}{optimization}", ["-fstandalone-debug"] if compiler == "clang" else []
             # LLVM leaves out what it has not kept a location for.
             least = 1 if optimization == "-O0" else 0.96 if compiler == "gcc" else 0.9  # gcc makes a copy of one function
             cases[f"c.{name}"] = source(C_SOURCE, compiler, ".c", "-g", optimization, least=least, choose="take_*")
-            cases[f"cpp.{name}"] = source(CPP_SOURCE, compiler, ".cpp", "-g", "-std=c++17", optimization, least=1 if optimization == "-O0" else 0.8 if compiler == "gcc" else 0.9)
+            cases[f"cpp.{name}"] = source(CPP_SOURCE, compiler, ".cpp", "-g", "-std=c++17", optimization, *whole, least=1 if optimization == "-O0" else 0.75 if compiler == "gcc" else 0.9)
             cases[f"removed.{name}"] = source(REMOVED, compiler, ".c", "-g", optimization, names="^(part|all)_", choose="*_*", least=1 if optimization == "-O0" else 0.2 if compiler == "gcc" else 0.4)
     cases["c.gcc-dwarf4"] = source(C_SOURCE, "gcc", ".c", "-gdwarf-4", "-O2", least=0.96, choose="take_*")
     cases["c.clang-dwarf4"] = source(C_SOURCE, "clang", ".c", "-gdwarf-4", "-O2", least=0.9, choose="take_*")

@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct trace_module_file_record) == 40, "module file recor
 _Static_assert(sizeof(struct trace_function_record) == 32, "function record");
 _Static_assert(sizeof(struct trace_functions_record) == 24, "functions record");
 _Static_assert(sizeof(struct trace_prototype_record) == 16, "prototype record");
-_Static_assert(sizeof(struct arguments_file) == 32 && sizeof(struct arguments_function) == 56 && sizeof(struct arguments_operation) == 4,
+_Static_assert(sizeof(struct arguments_file) == 32 && sizeof(struct arguments_function) == 56 && sizeof(struct arguments_operation) == 16,
                "argument plan");
 _Static_assert(ARGUMENTS_MOST_SOURCES <= ARGUMENTS_FROM_VECTOR && ARGUMENTS_FROM_VECTOR + ARGUMENTS_VECTORS <= ARGUMENTS_FROM_STACK,
                "sources");

@@ -69,6 +69,10 @@ enum ArgumentPlan {
             let number = UInt16(n &+ 1), all = operations(of: number), result = result(number), tests = tests(of: number)
             var bytes = 0, texts = 0
             for operation in all {
+                // Swift alone follows pointers: a program of more words than VALUE_WORDS is left to it.
+                if operation.kind > UInt8(ARGUMENTS_RESULT) || operation.step_count > 0 {
+                    bytes = Int(ARGUMENTS_DATA_BYTES) &* Int(UInt8.max)
+                }
                 let isString = operation.kind == UInt8(ARGUMENTS_STRING)
                 if isString { texts &+= 1 }
                 bytes &+= isString ? 2 : Int(operation.bytes)
@@ -165,7 +169,8 @@ enum ArgumentPlan {
         for n in 0..<number {
             let function = function(n).pointee
             if !fits(function.name, Int(function.name_bytes)) || !fits(function.text, Int(function.text_bytes))
-                || function.operations & 3 != 0 || !fits(function.operations, Int(function.operation_count) &* 4)
+                || function.operations & 3 != 0
+                || !fits(function.operations, Int(function.operation_count) &* MemoryLayout<arguments_operation>.stride)
                 || function.operation_count > UInt32(ARGUMENTS_MOST_SOURCES) || function.tests & 7 != 0
                 || function.test_count > UInt32(ARGUMENTS_MOST_TESTS)
                 || !fits(function.tests, Int(function.test_count) &* MemoryLayout<arguments_test>.stride)
@@ -174,19 +179,14 @@ enum ArgumentPlan {
                 return nil
             }
             for k in 0..<Int(function.operation_count) {
-                let operation = operations(n)[k]
-                if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_RESULT)
-                    || !isSource(operation.source) || operation.bytes > 8
-                {
-                    return nil
-                }
+                if !isRight(operations(n)[k]) { return nil }
             }
             for test in tests(of: UInt16(n &+ 1)) {
                 let isText = test.is >= UInt8(ARGUMENTS_IS_TEXT)
                 if test.operation >= UInt8(function.operation_count) || test.is < UInt8(ARGUMENTS_IS_EQUAL)
                     || test.is > UInt8(ARGUMENTS_IS_LIKE)
                     || test.bytes == 0 || test.bytes > 8 || !fits(test.text, Int(test.text_bytes))
-                    || isText && operations(n)[Int(test.operation)].kind != UInt8(ARGUMENTS_STRING)
+                    || isText && !Self.isText(operations(n)[Int(test.operation)])
                 {
                     return nil
                 }
@@ -195,6 +195,30 @@ enum ArgumentPlan {
         return number
     }
 
+    /// It reads a string.
+    static func isText(_ operation: arguments_operation) -> Bool {
+        operation.kind == UInt8(ARGUMENTS_STRING) || operation.kind > UInt8(ARGUMENTS_RESULT)
+    }
+    private static func isRight(_ operation: arguments_operation) -> Bool {
+        if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_SWIFT) || operation.bytes > 8
+            || operation.step_count > UInt8(ARGUMENTS_MOST_STEPS) || operation.length > UInt8(ARGUMENTS_LENGTH_BESIDE)
+            || !isSource(operation.source) || !isSource(operation.length_source)
+        {
+            return false
+        }
+        if operation.step_count == 0 {
+            if operation.kind == UInt8(ARGUMENTS_LIBCXX) || operation.length == UInt8(ARGUMENTS_LENGTH_BESIDE) { return false }
+        } else if !isText(operation) {
+            return false
+        }
+        if operation.kind != UInt8(ARGUMENTS_COUNTED) { return operation.length == 0 }
+        if operation.length != UInt8(ARGUMENTS_LENGTH_BESIDE) {
+            return operation.length != 0 && operation.length_bytes > 0 && operation.length_bytes <= 8
+        }
+        let steps = operation.steps, last = operation.step_count == 1 ? steps.0 : operation.step_count == 2 ? steps.1 : steps.2
+        let distance = max(last, operation.length_offset) &- min(last, operation.length_offset)
+        return distance != 0 && distance & 7 == 0 && Int(distance) < Int(ARGUMENTS_WINDOW_BYTES)
+    }
     private static func isSource(_ source: UInt8) -> Bool {
         let vectors = UInt8(ARGUMENTS_FROM_VECTOR), stack = UInt8(ARGUMENTS_FROM_STACK)
         return source < UInt8(ARGUMENTS_MOST_SOURCES) || source >= vectors && source < vectors &+ UInt8(ARGUMENTS_VECTORS)

@@ -5,8 +5,8 @@ import CTraceLayout
 
 struct ArgumentValues {
     static let capacity = Int(ARGUMENTS_MOST_WORDS) * Int(ARGUMENTS_DATA_BYTES)
-    /// Most that one value takes: a string, or the address of one.
-    private static let most = 2 + Int(ARGUMENTS_STRING_BYTES) + 1
+    /// Least that a string takes: the address of one.
+    private static let leastOfText = 2 + 8
 
     /// False where a filter of system calls was inherited, which might end the process for the call that copies.
     nonisolated(unsafe) private static var mayCopy = false
@@ -18,8 +18,14 @@ struct ArgumentValues {
     /// Also in a forked child, which has a number of its own.
     static func becomeChild() { tracer_set_copied_process(mayCopy ? Process.pid : 0) }
 
+    private static func least(_ operation: arguments_operation) -> Int {
+        ArgumentPlan.isText(operation) ? leastOfText : Int(operation.bytes)
+    }
+
     private let start: UnsafeMutablePointer<UInt8>
     private(set) var count = 0
+    /// What the next value may take `count` to.
+    private var limit = Self.capacity
 
     /// `buffer` has `capacity` bytes.
     private init(_ buffer: UnsafeMutablePointer<UInt8>) { start = buffer }
@@ -28,13 +34,14 @@ struct ArgumentValues {
     static func read(_ program: UInt16, _ spills: Spills, _ body: (ArgumentValues) -> Void) {
         withBuffer {
             var values = ArgumentValues($0)
+            // Strings leave space for what comes after them: all values are there, and what fills the last word is none.
+            for operation in ArgumentPlan.operations(of: program) { values.limit &-= least(operation) }
             for operation in ArgumentPlan.operations(of: program) {
-                if values.count > capacity &- most { break }
-                let source = spills.argument(Int(operation.source))
-                if operation.kind == UInt8(ARGUMENTS_STRING) {
-                    values.appendString(at: source, spills.stackPointer)
+                values.limit &+= least(operation)
+                if ArgumentPlan.isText(operation) {
+                    values.append(TextPlace(operation, spills), spills.stackPointer)
                 } else {
-                    values.append(source, Int(operation.bytes))
+                    values.append(spills.argument(Int(operation.source)), Int(operation.bytes))
                 }
             }
             body(values)
@@ -52,11 +59,12 @@ struct ArgumentValues {
         }
     }
 
-    /// Calls `body` with the bytes of a string, how many they are, and ARGUMENTS_TEXT_.
-    static func withString(at address: UInt64, _ stackPointer: UInt64, _ body: (CText, Int, UInt32) -> Void) {
+    /// Calls `body` with the bytes of the string that an operation reads, how many they are, and ARGUMENTS_TEXT_: where nothing could be read, with
+    /// its address.
+    static func withText(_ operation: arguments_operation, _ spills: Spills, _ body: (CText, Int, UInt32) -> Void) {
         withBuffer {
             var values = ArgumentValues($0)
-            values.appendString(at: address, stackPointer)
+            values.append(TextPlace(operation, spills), spills.stackPointer)
             let head = UInt32($0[0]) | UInt32($0[1]) &<< 8
             body($0 + 2, Int(head & (1 &<< UInt32(ARGUMENTS_TEXT_SHIFT) &- 1)), head &>> UInt32(ARGUMENTS_TEXT_SHIFT))
         }
@@ -86,21 +94,44 @@ struct ArgumentValues {
         count &+= bytes
     }
 
-    /// A char *.
-    private mutating func appendString(at address: UInt64, _ stackPointer: UInt64) {
-        let most = Int(ARGUMENTS_STRING_BYTES), head = count, text = start + (count &+ 2)
-        // One more byte shows whether a string of this length ends there.
-        var length = Int(tracer_copy_string(text, address, UInt32(most &+ 1), stackPointer)), how = ARGUMENTS_TEXT_CUT
+    /// A string: what can be read of it.
+    private mutating func append(_ place: TextPlace, _ stackPointer: UInt64) {
+        let most = min(Int(ARGUMENTS_STRING_BYTES), limit &- count &- 2), head = count, text = start + (count &+ 2)
+        var length = 0, how = ARGUMENTS_TEXT_WHOLE, source: UInt64 = 0
         count &+= 2
-        if length > 0 && text[length &- 1] == 0 {
-            length &-= 1
-            how = ARGUMENTS_TEXT_WHOLE
-        } else if length <= most {
-            how = length == 0 ? ARGUMENTS_TEXT_UNREAD : ARGUMENTS_TEXT_BROKEN
+        switch place {
+        case .ended(let address):
+            // One more byte shows whether a string of this length ends there.
+            length = Int(tracer_copy_string(text, address, UInt32(most &+ 1), stackPointer))
+            source = address
+            how = ARGUMENTS_TEXT_CUT
+            if length > 0 && text[length &- 1] == 0 {
+                length &-= 1
+                how = ARGUMENTS_TEXT_WHOLE
+            } else if length <= most {
+                how = length == 0 ? ARGUMENTS_TEXT_UNREAD : ARGUMENTS_TEXT_BROKEN
+            }
+        case .counted(let address, let wanted):
+            let readable = Int(min(wanted, UInt64(most)))
+            length = readable == 0 ? 0 : Int(tracer_copy_bytes(text, address, UInt32(readable), stackPointer))
+            source = address
+            if length < readable {
+                how = length == 0 ? ARGUMENTS_TEXT_UNREAD : ARGUMENTS_TEXT_BROKEN
+            } else if wanted > UInt64(most) {
+                how = ARGUMENTS_TEXT_CUT
+            }
+        case .words(let first, let second, let wanted):
+            append(first, 8)
+            append(second, 8)
+            count &-= 16
+            length = wanted
+        case .unreadable(let address):
+            source = address
+            how = ARGUMENTS_TEXT_UNREAD
         }
         length = min(length, most)
         count &+= length
-        if length == 0 && how == ARGUMENTS_TEXT_UNREAD { append(address, 8) }
+        if how == ARGUMENTS_TEXT_UNREAD { append(source, 8) }
         let word = UInt16(truncatingIfNeeded: length) | UInt16(truncatingIfNeeded: how) &<< UInt16(ARGUMENTS_TEXT_SHIFT)
         start[head] = UInt8(truncatingIfNeeded: word)
         start[head &+ 1] = UInt8(truncatingIfNeeded: word &>> 8)

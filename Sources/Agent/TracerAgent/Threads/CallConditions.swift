@@ -25,12 +25,21 @@ enum CallConditions {
     }
 
     private static func argumentFulfils(_ test: arguments_test, _ operation: arguments_operation, _ spills: Spills) -> Bool {
-        let word = spills.argument(Int(operation.source))
-        if test.is < UInt8(ARGUMENTS_IS_TEXT) { return isFulfilled(test, by: word) }
+        let isNumber = test.is < UInt8(ARGUMENTS_IS_TEXT)
+        // A char * itself is compared with NULL. Another string is NULL where it is shown as such: nothing could be read at address 0.
+        if isNumber && (operation.kind == UInt8(ARGUMENTS_STRING) || !ArgumentPlan.isText(operation)) {
+            return isFulfilled(test, by: spills.argument(Int(operation.source)))
+        }
         var holds = false
-        ArgumentValues.withString(at: word, spills.stackPointer) { text, count, ending in
-            holds = isFulfilled(
-                test, by: text, count, isWhole: ending == UInt32(ARGUMENTS_TEXT_WHOLE), isRead: ending != UInt32(ARGUMENTS_TEXT_UNREAD))
+        ArgumentValues.withText(operation, spills) { text, count, ending in
+            let isRead = ending != UInt32(ARGUMENTS_TEXT_UNREAD)
+            if isNumber {
+                var address: UInt64 = 0
+                for n in 0..<8 { address |= UInt64(text[n]) &<< UInt64(n &* 8) }
+                holds = isFulfilled(test, by: isRead ? 1 : address)
+            } else {
+                holds = isFulfilled(test, by: text, count, isWhole: ending == UInt32(ARGUMENTS_TEXT_WHOLE), isRead: isRead)
+            }
         }
         return holds
     }

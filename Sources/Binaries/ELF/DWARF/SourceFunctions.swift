@@ -49,6 +49,12 @@ package enum EntryLocation: Sendable, Equatable {
     /// On the stack. `offset`: from the canonical frame address, where it is known; one below 0 is of the function's own frame, where the
     /// first instructions put the parameter.
     case stack(offset: Int?, isList: Bool)
+    /// In the memory that a register points to, at an offset.
+    case memory(register: Int, offset: Int, isList: Bool)
+    /// In two registers of 8 bytes each.
+    case pair(Int, Int, isList: Bool)
+    /// In memory whose address is in the function's own frame, where the first instructions put it.
+    case indirect
     /// Nowhere, as far as is known.
     case none
     /// Something else: a constant, parts in several places.
@@ -209,9 +215,9 @@ private struct SourceFunctionReader {
             || [DW_AT_call_all_calls, DW_AT_GNU_all_call_sites].contains { dwarf_hasattr_integrate(&die, UInt32($0)) != 0 }
             || entries.contains {
                 switch $0.location {
-                case .register, .other, .stack(_, isList: true): true
+                case .register, .other, .stack(_, isList: true), .memory(_, _, isList: true), .pair: true
                 case .none: !$0.isArtificial // a constructor that needs no address of virtual bases is not given one
-                case .stack: false
+                case .stack, .memory, .indirect: false
                 }
             }
         return SourceFunction(
@@ -314,7 +320,7 @@ private struct SourceFunctionReader {
         guard dwarf_getlocation_addr(&attribute, address, &operations, &count, 1) > 0, let first = operations?[0], count > 0 else {
             return .none
         }
-        guard count == 1 else { return .other }
+        if count != 1 { return Self.location(UnsafeBufferPointer(start: operations, count: count), isList) }
         switch Int(first.atom) {
         case DW_OP_reg0...DW_OP_reg31: return .register(Int(first.atom) - DW_OP_reg0, isList: isList)
         case DW_OP_regx: return first.number < 1024 ? .register(Int(first.number), isList: isList) : .other
@@ -322,8 +328,20 @@ private struct SourceFunctionReader {
             let offset = Int64(bitPattern: first.number)
             guard abs(offset) < 1 << 30 else { return .other }
             return .stack(offset: hasFrameAddress ? Int(offset) : nil, isList: isList)
-        case DW_OP_breg0...DW_OP_breg31: return isList ? .other : .stack(offset: nil, isList: false)
+        case DW_OP_breg0...DW_OP_breg31:
+            let offset = Int64(bitPattern: first.number)
+            guard abs(offset) < 1 << 30 else { return .other }
+            return .memory(register: Int(first.atom) - DW_OP_breg0, offset: Int(offset), isList: isList)
         default: return .other
         }
+    }
+    private static func location(_ operations: UnsafeBufferPointer<Dwarf_Op>, _ isList: Bool) -> EntryLocation {
+        let atoms = operations.map { Int($0.atom) }, registers = DW_OP_reg0...DW_OP_reg31
+        if atoms.count == 4, registers.contains(atoms[0]), registers.contains(atoms[2]),
+            [1, 3].allSatisfy({ atoms[$0] == DW_OP_piece && operations[$0].number == 8 })
+        {
+            return .pair(atoms[0] - DW_OP_reg0, atoms[2] - DW_OP_reg0, isList: isList)
+        }
+        return atoms == [DW_OP_fbreg, DW_OP_deref] && !isList ? .indirect : .other
     }
 }

@@ -41,6 +41,8 @@ package struct SourceType: Sendable, Equatable {
     package var leaves: [Leaf]?
     /// A class that is passed by a pointer to a copy, since it is not trivial for the purposes of calls (Itanium C++ ABI, 1.1).
     package var isByReference = false
+    /// The string that an aggregate is, or that a pointer leads to; nil: it is none, or a char *.
+    package var text: SourceText?
 
     /// Larger ones are passed in memory, whatever they hold: four members of 16 bytes are the most that registers take (AAPCS64 5.9.5).
     package static let mostBytes = 64

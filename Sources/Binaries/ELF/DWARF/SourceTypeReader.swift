@@ -48,7 +48,9 @@ struct SourceTypeReader {
             return type.kind == .aggregate ? .unknown : type
         case DW_TAG_pointer_type, DW_TAG_reference_type, DW_TAG_rvalue_reference_type:
             if bytes >= 0, bytes != 8 { return .unknown } // another address space's
-            return SourceType(.pointer(toText: Int(dwarf_tag(&die)) == DW_TAG_pointer_type && pointsToText(&die)), bytes: 8)
+            var type = SourceType(.pointer(toText: Int(dwarf_tag(&die)) == DW_TAG_pointer_type && pointsToText(&die)), bytes: 8)
+            type.text = SourceText.behind(die)
+            return type
         case DW_TAG_unspecified_type: // decltype(nullptr)
             return DebugInformation.string(&die, Int(DW_AT_name)) == "decltype(nullptr)"
                 ? SourceType(.pointer(toText: false), bytes: 8) : .unknown
@@ -195,6 +197,7 @@ struct SourceTypeReader {
             type.isByReference = !isTrivial
         }
         if bytes > SourceType.mostBytes { type.leaves = nil }
+        type.text = SourceText(die)
         return type.aligned(&die)
     }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define ARGUMENTS_MAGIC 0x7261677472636172 /* "racrtgar" */
-#define ARGUMENTS_VERSION 2
+#define ARGUMENTS_VERSION 3
 #define ARGUMENTS_MOST_BYTES (1 << 24)
 #define ARGUMENTS_MOST_FUNCTIONS 65535 /* a function's number, from 1 on, is its program in the trace (ARGUMENTS) */
 #define ARGUMENTS_MOST_SOURCES 32
@@ -15,6 +15,8 @@
 #define ARGUMENTS_DATA_BYTES 7 /* bytes of values in a DATA word */
 #define ARGUMENTS_MOST_WORDS 255 /* DATA words of one call's arguments */
 #define ARGUMENTS_MOST_TESTS 64 /* most of one function */
+#define ARGUMENTS_MOST_STEPS 3
+#define ARGUMENTS_WINDOW_BYTES 32 /* most of an object that has a pointer and a length: both are read at once */
 
 struct arguments_file {
     uint64_t magic;
@@ -57,11 +59,29 @@ struct arguments_operation {
     uint8_t source; // number among the registers for integers and pointers, from 0 on; beyond the last the words of the stack. Or below
     uint8_t bytes; // 1, 2, 4 or 8: how many of the value count
     uint8_t failure; // ARGUMENTS_FAILS_: the result with which errno is read, too
+    // 0: the source is the value. Otherwise it is an address: each step but the last one goes on to the pointer at an offset from there, and
+    // the value is at the last offset.
+    uint8_t step_count;
+    uint8_t length; // ARGUMENTS_LENGTH_: of ARGUMENTS_COUNTED
+    uint8_t length_source; // as source
+    uint8_t length_bytes; // as bytes
+    uint16_t steps[ARGUMENTS_MOST_STEPS];
+    uint16_t length_offset; // ARGUMENTS_LENGTH_BESIDE: where the last step begins, the length is at this offset
 };
 enum {
     ARGUMENTS_VALUE = 1, // the bytes themselves
     ARGUMENTS_STRING = 2, // what a char * points to: a uint16_t, ARGUMENTS_TEXT_ above its length, and its bytes
     ARGUMENTS_RESULT = 3, // the bytes themselves, and an int, errno, if the call has failed; in the first register of its kind
+    // Other strings, written as ARGUMENTS_STRING is. They have no end of their own, and zero bytes may be in them.
+    ARGUMENTS_COUNTED = 4, // the value is a pointer to it
+    ARGUMENTS_LIBCXX = 5, // the value, in memory, is a std::string of libc++ (include/string, __rep, without the alternate layout)
+    // A String of Swift, two words (stdlib/public/core/StringObject.swift): source and length_source, or in memory.
+    ARGUMENTS_SWIFT = 6,
+};
+enum {
+    ARGUMENTS_LENGTH_UNSIGNED = 1, // in length_source
+    ARGUMENTS_LENGTH_SIGNED = 2, // the same; below 0, it is none
+    ARGUMENTS_LENGTH_BESIDE = 3, // 8 bytes in the object that has the pointer
 };
 /// What a call's value must be (`tracer record --when`). A value that is not known, of a string that could not be read, say, is not.
 struct arguments_test {

@@ -197,7 +197,7 @@ extension Prototype {
     /// - Parameter globs: names of parameters that the user hides
     mutating func hideSecrets(_ globs: [String]) {
         hide { parameter in globs.contains { fnmatch($0, parameter, 0) == 0 } }
-        let secret = Set(parameters.filter { $0.type == .string && ArgumentChoice.secretNames.contains($0.name) }.map(\.name))
+        let secret = Set(parameters.filter { $0.type.isText && ArgumentChoice.secretNames.contains($0.name) }.map(\.name))
         hide { secret.contains($0) }
     }
 }

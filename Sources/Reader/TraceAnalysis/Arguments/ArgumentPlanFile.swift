@@ -19,7 +19,7 @@ extension ArgumentChoice {
             let operations = chosen.prototype.operations(on: machine)
             while (start + rest.count) % 4 != 0 { rest.append(0) }
             let operationsAt = start + rest.count
-            rest += operations.flatMap { [$0.kind, $0.source, $0.bytes, $0.failure] }
+            for operation in operations { withUnsafeBytes(of: operation) { rest += $0 } }
             let nameAt = start + rest.count
             rest += Array(chosen.name.utf8)
             let textAt = start + rest.count, text = Array(text(chosen).utf8)
@@ -73,17 +73,16 @@ extension Prototype {
     /// - Parameter machine: ELF's e_machine
     package func operations(on machine: UInt16) -> [arguments_operation] {
         var all: [arguments_operation] = []
-        for (parameter, source) in zip(parameters, sources(on: machine)) where parameter.type.byteCount > 0 {
-            guard let source else { continue }
-            let kind = parameter.type == .string ? ARGUMENTS_STRING : ARGUMENTS_VALUE
-            all.append(
-                arguments_operation(kind: UInt8(kind), source: source, bytes: UInt8(parameter.type.byteCount), failure: 0))
+        for (parameter, place) in zip(parameters, places(on: machine)) where parameter.type.byteCount > 0 {
+            if let operation = place?.operation(parameter.type) { all.append(operation) }
         }
         if let result {
-            let source = result.type.isFloatingPoint ? UInt8(ARGUMENTS_FROM_VECTOR) : 0
-            all.append(
-                arguments_operation(
-                    kind: UInt8(ARGUMENTS_RESULT), source: source, bytes: UInt8(result.type.byteCount), failure: result.failure.rawValue))
+            var operation = arguments_operation()
+            operation.kind = UInt8(ARGUMENTS_RESULT)
+            operation.source = result.type.isFloatingPoint ? UInt8(ARGUMENTS_FROM_VECTOR) : 0
+            operation.bytes = UInt8(result.type.byteCount)
+            operation.failure = result.failure.rawValue
+            all.append(operation)
         }
         return all
     }
@@ -92,23 +91,60 @@ extension Prototype {
     func operation(of subject: CallSubject, on machine: UInt16) -> Int? {
         guard case .argument(let name) = subject else { return result.map { _ in operations(on: machine).count - 1 } }
         guard let index = parameters.firstIndex(where: { $0.name == name }) else { return nil }
-        let isRead = zip(parameters, sources(on: machine)).map { $0.type.byteCount > 0 && $1 != nil }
+        let isRead = zip(parameters, places(on: machine)).map { $0.type.byteCount > 0 && $1?.operation($0.type) != nil }
         return isRead[index] ? isRead[..<index].count { $0 } : nil
     }
 
-    /// What each parameter is read from; nil: it is not passed.
-    private func sources(on machine: UInt16) -> [UInt8?] {
-        // Integers and pointers are numbered alike on every processor.
-        if !parameters.contains(where: { $0.source != nil || $0.type.isFloatingPoint || $0.type == .unavailable }) {
-            return parameters.indices.map { UInt8($0) }
-        }
-        var standard = CallingStandard(machine: machine)
-        return parameters.map { parameter in
-            if let source = parameter.source { return source.number }
-            if parameter.type == .unavailable { return nil }
-            let kind: SourceType.Kind = parameter.type.isFloatingPoint ? .floatingPoint(isExtended: false) : .integer(isSigned: true)
-            guard case .one(let source)? = standard?.place(SourceType(kind, bytes: 8)) else { return nil }
-            return source.number
+    /// The place of each parameter; nil: it is not passed.
+    private func places(on machine: UInt16) -> [ValuePlace?] {
+        let words = sources(on: machine)
+        return parameters.indices.map { n in
+            if let place = parameters[n].place { return place }
+            guard let first = words[n].first else { return nil }
+            guard case .text(let form) = parameters[n].type else { return ValuePlace(first) }
+            switch form {
+            case .bytes(let count):
+                guard let other = parameters.firstIndex(where: { $0.name == count }), let source = words[other].first else { return nil }
+                return ValuePlace(first, countedBy: source, parameters[other].type)
+            case .standard: return ValuePlace(behind: first, .counted(pointer: 0, length: 8)) // libstdc++, bits/basic_string.h
+            case .view: return ValuePlace(first, words[n][1], .counted(pointer: 8, length: 0)) // the same, string_view
+            case .slice: return ValuePlace(first, words[n][1], .counted(pointer: 0, length: 8))
+            case .swift: return ValuePlace(swift: first, words[n][1])
+            case .described: return nil
+            }
         }
     }
+
+    /// The words that each parameter is in; none: it is not passed.
+    private func sources(on machine: UInt16) -> [[ArgumentSource]] {
+        // Integers and pointers are numbered alike on every processor.
+        let isPlain = parameters.allSatisfy { parameter in
+            if case .text(let form) = parameter.type, form.isOfTwoWords { return false }
+            return parameter.place == nil && !parameter.type.isFloatingPoint && parameter.type != .unavailable
+        }
+        if isPlain { return parameters.indices.map { [.register($0)] } }
+        var standard = CallingStandard(machine: machine)
+        func word(_ kind: SourceType.Kind) -> [ArgumentSource] {
+            guard case .one(let source)? = standard?.place(SourceType(kind, bytes: 8)) else { return [] }
+            return [source]
+        }
+        return parameters.map { parameter in
+            if parameter.place != nil || parameter.type == .unavailable { return [] }
+            if parameter.type.isFloatingPoint { return word(.floatingPoint(isExtended: false)) }
+            guard case .text(let form) = parameter.type, form.isOfTwoWords else { return word(.integer(isSigned: true)) }
+            // Rust and Swift pass the words as two arguments; of C++ both are in registers, or none is.
+            if form != .view { return word(.integer(isSigned: true)) + word(.integer(isSigned: true)) }
+            switch standard?.place(.twoWords) {
+            case .pair(let first, let second)?: return [first, second]
+            case .memory(let word)?: return [.stack(word), .stack(word + 1)]
+            default: return []
+            }
+        }
+    }
+}
+
+extension SourceType {
+    fileprivate static let twoWords = SourceType(
+        .aggregate, bytes: 16, alignment: 8,
+        leaves: [0, 8].map { Leaf(offset: $0, byteCount: 8, alignment: 8, kind: .integer) })
 }

@@ -25,7 +25,9 @@ package enum ArgumentSource: Hashable, Sendable {
 package struct CallingStandard {
     package enum Place: Equatable {
         case one(ArgumentSource)
-        /// In several registers, or in memory of several words, which begin at this one.
+        /// In two registers, 8 bytes each.
+        case pair(ArgumentSource, ArgumentSource)
+        /// In several others, or in memory of several words, which begin at this one.
         case registers
         case memory(word: Int)
         case nothing
@@ -134,7 +136,9 @@ package struct CallingStandard {
                 return stack(type.byteCount, alignment: type.alignment)
             }
             let place: Place =
-                needed + others > 1 ? .registers : .one(needed == 1 ? .register(integers) : .vector(vectors))
+                needed + others == 1
+                ? .one(needed == 1 ? .register(integers) : .vector(vectors))
+                : needed == 2 ? .pair(.register(integers), .register(integers + 1)) : .registers
             integers += needed
             vectors += others
             return place
@@ -175,7 +179,7 @@ package struct CallingStandard {
             return stack(type.byteCount, alignment: 8)
         }
         integers += needed
-        return .registers
+        return needed == 2 ? .pair(.register(integers - 2), .register(integers - 1)) : .registers
     }
     /// 16 bytes with an alignment of 16 begin at an even register.
     private mutating func pair() -> Place {

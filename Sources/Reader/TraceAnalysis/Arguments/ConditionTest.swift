@@ -112,8 +112,8 @@ extension RecordedPrototype {
         case (.secret, _): return "\(name) is hidden: its values are not recorded"
         case (.opaque, _), (.unavailable, _): return "the values of \(name) are not recorded"
         case (.floatingPoint, _): return "\(name) is a floating-point number, which conditions do not compare"
-        case (.string, .text), (.string, .number(0)): return nil
-        case (.string, _): return "\(name) is a string: compare it with a text in quotes"
+        case (.string, .text), (.string, .number(0)), (.text, .text), (.text, .number(0)): return nil
+        case (.string, _), (.text, _): return "\(name) is a string: compare it with a text in quotes"
         case (_, .text): return "\(name) is no string: compare it with a number or a name"
         case (_, .number): return nil
         case (_, .names(let names)):

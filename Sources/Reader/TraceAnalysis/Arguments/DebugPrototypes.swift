@@ -35,8 +35,12 @@ package struct DebugPrototype: Sendable {
             switch place {
             case .source(let source):
                 (own.typeName, own.type) = type(parameter.type)
-                own.source = source
-                if own.type.byteCount == 0 || source.number == nil { (own.typeName, own.type) = ("opaque", .opaque) }
+                own.place = ValuePlace(source)
+                if own.type.byteCount == 0 || own.place?.operation(own.type) == nil { (own.typeName, own.type) = ("opaque", .opaque) }
+            case .text(let place):
+                (own.typeName, own.type) = ("text", .text(.described))
+                own.place = place
+                if place.operation(own.type) == nil { (own.typeName, own.type) = ("opaque", .opaque) }
             case .opaque: break
             case .unavailable: (own.typeName, own.type) = ("unavailable", .unavailable)
             }
@@ -118,6 +122,7 @@ package struct DebugPrototype: Sendable {
 private struct Placed {
     enum Place {
         case source(ArgumentSource)
+        case text(ValuePlace)
         /// It is passed, and nothing of it is shown.
         case opaque
         case unavailable
@@ -156,6 +161,7 @@ private struct Placed {
         var agrees = isStandard
         for n in expected.indices {
             if let found = found[n], case .one(let wanted) = expected[n], found != wanted { agrees = false }
+            if case .pair(let a, let b) = expected[n], let found = pair(function.parameters[n]), found != (a, b) { agrees = false }
             if contradicts(function.parameters[n], expected[n]) { return nil }
         }
         let areHomesKnown = agrees && (!function.isOptimized || function.compiler == .gcc || !function.isLocal)
@@ -181,20 +187,65 @@ private struct Placed {
         -> Place?
     {
         if expected == .nothing || parameter.isArtificial && parameter.name != "this" { return nil }
+        if let text = parameter.type.text, !parameter.isArtificial {
+            if case .aggregate = parameter.type.kind {
+                return object(parameter, text, expected, found, areHomesKnown).map { .text($0) } ?? .unavailable
+            }
+            let source = pointer(parameter, expected, found, areHomesKnown)
+            return source.map { .text(ValuePlace(behind: $0, text)) } ?? .unavailable
+        }
         switch parameter.type.kind {
         case .aggregate, .complex, .vector, .unknown, .void: return .opaque
         case .integer where parameter.type.byteCount > 8: return .opaque
         case .floatingPoint where parameter.type.byteCount != 4 && parameter.type.byteCount != 8: return .opaque
         default: break
         }
-        if let found { return fits(found, parameter.type) ? .source(found) : .unavailable }
-        switch parameter.location {
-        case .stack, .register:
-            // Its place in the function's frame, which the first instructions fill.
-            guard areHomesKnown, case .one(let source) = expected, fits(source, parameter.type) else { return .unavailable }
-            return .source(source)
-        case .none, .other: return .unavailable
+        return pointer(parameter, expected, found, areHomesKnown).map { .source($0) } ?? .unavailable
+    }
+
+    /// What a parameter of one word is in; nil: it is not known.
+    private func pointer(
+        _ parameter: SourceParameter, _ expected: CallingStandard.Place, _ found: ArgumentSource?, _ areHomesKnown: Bool
+    ) -> ArgumentSource? {
+        if let found { return fits(found, parameter.type) ? found : nil }
+        guard isHome(parameter.location), areHomesKnown, case .one(let source) = expected, fits(source, parameter.type) else { return nil }
+        return source
+    }
+    /// The location is the parameter's place in the function's frame, which the first instructions fill.
+    private func isHome(_ location: EntryLocation) -> Bool {
+        switch location {
+        case .stack, .register, .indirect, .memory(_, _, isList: false): true
+        case .pair(_, _, let isList): !isList && function.compiler == .gcc
+        case .memory, .none, .other: false
         }
+    }
+
+    /// The place of a string that is passed by value: memory that a register points to, or its words; nil: it is not known.
+    private func object(
+        _ parameter: SourceParameter, _ text: SourceText, _ expected: CallingStandard.Place, _ found: ArgumentSource?, _ areHomesKnown: Bool
+    ) -> ValuePlace? {
+        if let (first, second) = pair(parameter) { return ValuePlace(first, second, text) }
+        if let address = address(parameter) { return ValuePlace(behind: address, text) }
+        if !parameter.type.isByReference, case .stack(let word)? = found { return ValuePlace(.stack(word), .stack(word + 1), text) }
+        guard areHomesKnown, isHome(parameter.location) else { return nil }
+        switch expected {
+        case .one(let source): return parameter.type.isByReference ? ValuePlace(behind: source, text) : nil
+        case .pair(let first, let second): return ValuePlace(first, second, text)
+        case .memory(let word): return ValuePlace(.stack(word), .stack(word + 1), text)
+        case .registers, .nothing, .unknown: return nil
+        }
+    }
+    /// The registers that a location says a parameter is in at the first instruction.
+    private func pair(_ parameter: SourceParameter) -> (ArgumentSource, ArgumentSource)? {
+        guard case .pair(let first, let second, let isList) = parameter.location, isList || function.compiler != .gcc,
+            let a = source(ofRegister: first), let b = source(ofRegister: second)
+        else { return nil }
+        return (a, b)
+    }
+    /// The register that points to it, as a location says.
+    private func address(_ parameter: SourceParameter) -> ArgumentSource? {
+        guard case .memory(let number, 0, let isList) = parameter.location, isList || function.compiler != .gcc else { return nil }
+        return source(ofRegister: number)
     }
 
     private func fits(_ source: ArgumentSource, _ type: SourceType) -> Bool {
@@ -213,7 +264,8 @@ private struct Placed {
         // Without variable tracking, gcc says where a function has a parameter most of the time.
         case .register(let number, let isList): return isList || function.compiler != .gcc ? source(ofRegister: number) : nil
         case .stack(let offset?, isList: true): return offset >= 0 && offset % 8 == 0 ? .stack(offset / 8) : nil
-        case .stack, .none, .other: return nil
+        case .memory: return parameter.type.isByReference ? address(parameter) : nil
+        case .stack, .pair, .indirect, .none, .other: return nil
         }
     }
 
@@ -222,7 +274,7 @@ private struct Placed {
         guard case .stack(let offset?, isList: false) = parameter.location, offset >= 0 else { return false }
         switch expected {
         case .one(.stack(let word)), .memory(let word): return offset != word * 8
-        case .one, .registers: return true
+        case .one, .pair, .registers: return true
         case .nothing, .unknown: return false
         }
     }

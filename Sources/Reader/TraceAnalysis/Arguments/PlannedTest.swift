@@ -31,7 +31,7 @@ extension RecordedPrototype {
             throw .init(
                 reason: "\(name) is an argument of some calls only: which of them, is known after the recording: tracer report --where")
         }
-        if type == .string { return [try textTest(condition, operation)] }
+        if type.isText { return [try textTest(condition, operation)] }
         let isFlags = enumeration(type)?.areFlags ?? false
         var form = PlannedTest(operation: operation, comparison: 0, bytes: type.byteCount, isSigned: type.isSigned(areFlags: isFlags))
         var more: [PlannedTest] = []

@@ -10,6 +10,8 @@ package indirect enum ArgumentType: Equatable, Sendable {
     case pointer
     /// A char *, whose text is recorded.
     case string
+    /// Another string, which is recorded with its text, too.
+    case text(TextForm)
     /// 0, or the number of an error (errno(3)).
     case error
     /// float or double.
@@ -28,11 +30,24 @@ package indirect enum ArgumentType: Equatable, Sendable {
         switch self {
         case .integer(let bytes, _, _), .floatingPoint(let bytes), .named(_, let bytes, _): bytes
         case .folder, .error: 4
-        case .pointer, .string: 8
+        case .pointer, .string, .text: 8
         case .secret, .opaque, .unavailable: 0
         }
     }
 
+    var isText: Bool {
+        switch self {
+        case .string, .text: true
+        default: false
+        }
+    }
+    /// A number that can say how many bytes a parameter points to.
+    var isCount: Bool {
+        switch self {
+        case .integer, .named: true
+        default: false
+        }
+    }
     var isFloatingPoint: Bool { if case .floatingPoint = self { true } else { false } }
 
     /// Types by their names in a prototype.
@@ -49,10 +64,35 @@ package indirect enum ArgumentType: Equatable, Sendable {
             + all("mode_t octal", 4, false, .octal) + all("hex4", 4, false, .hexadecimal) + all("hex", 8, false, .hexadecimal)
         let others: [(String, ArgumentType)] = [
             ("dirfd", .folder), ("pointer", .pointer), ("string", .string), ("error", .error), ("secret", .secret),
+            ("std_string", .text(.standard)), ("string_view", .text(.view)), ("str", .text(.slice)), ("swift_string", .text(.swift)),
+            ("text", .text(.described)),
             ("float", .floatingPoint(bytes: 4)), ("double", .floatingPoint(bytes: 8)), ("opaque", .opaque), ("unavailable", .unavailable),
         ]
         return Dictionary(uniqueKeysWithValues: integers + others)
     }()
+}
+
+/// Kinds of strings that are no `char *`.
+package enum TextForm: Equatable, Sendable {
+    /// Bytes that another parameter counts.
+    case bytes(count: String)
+    /// A std::string of libstdc++, by its address.
+    case standard
+    /// A std::string_view of libstdc++, by value.
+    case view
+    /// A &str of Rust: its address and length are two arguments.
+    case slice
+    /// A String of Swift, which is two arguments.
+    case swift
+    /// A string whose place the debug information has said.
+    case described
+
+    var isOfTwoWords: Bool {
+        switch self {
+        case .view, .slice, .swift: true
+        case .bytes, .standard, .described: false
+        }
+    }
 }
 
 package struct Prototype: Equatable, Sendable {
@@ -63,7 +103,7 @@ package struct Prototype: Equatable, Sendable {
         /// The call has it only if another argument has one of these values, or, of flags, all bits of one.
         var condition: Condition?
         /// nil: it follows from the types of all parameters.
-        var source: ArgumentSource?
+        var place: ValuePlace?
     }
     struct Condition: Equatable, Sendable {
         var parameter: String

@@ -13,8 +13,10 @@ package struct Prototypes: Sendable {
 
     package init() {}
 
-    /// - Parameter known: enumerations of other files, which types may be, too
-    package init(file text: String, known: [Enumeration] = []) throws(PrototypeError) {
+    /// - Parameters:
+    ///   - known: enumerations of other files, which types may be, too
+    ///   - isRecorded: a trace has it: debug information may have said where its strings are
+    package init(file text: String, known: [Enumeration] = [], isRecorded: Bool = false) throws(PrototypeError) {
         var isLibc = false, joined = "", first = 0
         var lines: [(text: String, number: Int)] = []
         for (n, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -44,6 +46,11 @@ package struct Prototypes: Sendable {
                 continue
             }
             var parser = try PrototypeParser(text, names, number), prototype = try parser.prototype()
+            if !isRecorded, let other = prototype.parameters.first(where: { $0.type == .text(.described) }) {
+                throw PrototypeError(
+                    reason: "\(other.name): text is a string that debug information describes: write string, std_string, str, …",
+                    line: number)
+            }
             prototype.isLibc = isLibc
             prototypes.append(prototype)
         }
@@ -110,7 +117,7 @@ struct PrototypeParser {
             var count = rest.prefix { Self.isNameCharacter($0) }.count
             if count == 0, rest.hasPrefix("->") { count = 2 }
             if count == 0, rest.hasPrefix("-1") { count = 2 }
-            if count == 0, "(),:|".contains(first) { count = 1 }
+            if count == 0, "(),:|[]".contains(first) { count = 1 }
             guard count > 0 else { throw PrototypeError(reason: "\(first) means nothing in a prototype", line: line) }
             tokens.append(rest.prefix(count))
             rest = rest.dropFirst(count)
@@ -149,7 +156,14 @@ struct PrototypeParser {
         }
         if take("->") { prototype.result = try result() }
         if let token { throw fail("\(token) after the end of the prototype of \(names[0])") }
-        if prototype.parameters.count > Prototype.mostParameters { throw fail("\(names[0]) has more than 30 parameters") }
+        let words = prototype.parameters.map { if case .text(let form) = $0.type, form.isOfTwoWords { 2 } else { 1 } }
+        if words.reduce(0, +) > Prototype.mostParameters { throw fail("\(names[0]) has more than 30 parameters") }
+        for parameter in prototype.parameters {
+            guard case .text(.bytes(let count)) = parameter.type else { continue }
+            guard prototype.parameters.contains(where: { $0.name == count && $0.type.isCount }) else {
+                throw fail("\(parameter.name): \(count) is no parameter with a number, which could say how many bytes there are")
+            }
+        }
         return prototype
     }
 
@@ -178,16 +192,24 @@ struct PrototypeParser {
 
     private mutating func type() throws(PrototypeError) -> (String, ArgumentType) {
         let name = try name("a type")
+        if name == "bytes" {
+            try need("[", "after bytes: bytes[n], where n is the parameter that counts them")
+            let count = try self.name("the name of a parameter")
+            try need("]", "after \(count)")
+            return ("bytes[\(count)]", .text(.bytes(count: count)))
+        }
         if let type = ArgumentType.byName[name] { return (name, type) }
         guard let base = enumerations[name] else {
-            throw fail("there is no type \(name): int, long, size_t, pointer, string, an enumeration, … (docs/reference/prototypes.md)")
+            throw fail(
+                "there is no type \(name): int, long, size_t, pointer, string, std_string, an enumeration, … (docs/reference/prototypes.md)"
+            )
         }
         return (name, .named(name, bytes: base.bytes, isSigned: base.isSigned))
     }
 
     private mutating func result() throws(PrototypeError) -> Prototype.Result {
         let (name, type) = try type()
-        if type == .string { throw fail("a result is no string: its type is pointer") }
+        if type.isText { throw fail("a result is no string: its type is pointer") }
         if type.byteCount == 0 { throw fail("a result that is not recorded has no type: leave out `-> \(name)`") }
         var result = Prototype.Result(typeName: name, type: type, failure: .never)
         guard take("errno") else { return result }

@@ -93,7 +93,9 @@ package struct RecordedPrototype: Sendable {
 
     /// - Parameter machine: its enumerations are those of this ELF e_machine. nil: the text is no prototype
     package init?(text: String, machine: UInt32) {
-        guard let read = try? Prototypes(file: text), let first = read.prototypes.first, read.prototypes.count == 1 else { return nil }
+        guard let read = try? Prototypes(file: text, isRecorded: true), let first = read.prototypes.first, read.prototypes.count == 1 else {
+            return nil
+        }
         prototype = first
         conditions = text.split(separator: "\n").filter { $0.hasPrefix(Self.conditionMark) }.map {
             String($0.dropFirst(Self.conditionMark.count))
@@ -188,7 +190,7 @@ package struct RecordedPrototype: Sendable {
     /// nil: its bytes are not there.
     /// - Parameter number: gets the value's bits with their sign; nothing for a string
     private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ number: inout Int64?) -> ArgumentValue? {
-        if type == .string { return string(&reader) }
+        if type.isText { return string(&reader) }
         guard let bits = reader.integer(type.byteCount) else { return nil }
         let unused = 64 - type.byteCount * 8, signed = Int64(bitPattern: bits << UInt64(unused)) >> Int64(unused)
         number = signed

@@ -1,0 +1,94 @@
+// The place of a value when its function is called, and how it is read from there: what the tool knows of layouts becomes an operation of the agent
+// (arguments_layout.h).
+import CTraceLayout
+import ELF
+
+package struct ValuePlace: Equatable, Sendable {
+    private enum Reading: Equatable {
+        case value
+        case counted(Length)
+        case libcxx
+        /// nil: both words are in memory.
+        case swift(ArgumentSource?)
+    }
+    private enum Length: Equatable {
+        case source(ArgumentSource, bytes: Int, isSigned: Bool)
+        /// In the object that has the pointer, at this offset.
+        case beside(Int)
+    }
+
+    private var source: ArgumentSource
+    /// Offsets: each but the last is that of a pointer which is followed; empty: the source is the value.
+    private var steps: [Int] = []
+    private var reading = Reading.value
+
+    init(_ source: ArgumentSource) { self.source = source }
+
+    /// A string that the source is the address of.
+    init(behind source: ArgumentSource, _ text: SourceText) {
+        self.source = source
+        switch text {
+        case .counted(let pointer, let length):
+            steps = [pointer]
+            reading = .counted(.beside(length))
+        case .libcxx:
+            steps = [0]
+            reading = .libcxx
+        }
+    }
+    /// A string whose words these are; nil: one of this form has others.
+    init?(_ first: ArgumentSource, _ second: ArgumentSource, _ text: SourceText) {
+        switch text {
+        case .counted(pointer: 0, length: 8): (source, reading) = (first, .counted(.source(second, bytes: 8, isSigned: false)))
+        case .counted(pointer: 8, length: 0): (source, reading) = (second, .counted(.source(first, bytes: 8, isSigned: false)))
+        case .counted, .libcxx: return nil
+        }
+    }
+    init(swift first: ArgumentSource, _ second: ArgumentSource) { (source, reading) = (first, .swift(second)) }
+
+    /// Bytes at an address; nil: the count has no number.
+    init?(_ source: ArgumentSource, countedBy count: ArgumentSource, _ type: ArgumentType) {
+        guard type.isCount else { return nil }
+        var isSigned = false
+        switch type {
+        case .integer(_, let own, _), .named(_, _, let own): isSigned = own
+        default: break
+        }
+        (self.source, reading) = (source, .counted(.source(count, bytes: type.byteCount, isSigned: isSigned)))
+    }
+
+    /// nil: the agent does not read what is there.
+    func operation(_ type: ArgumentType) -> arguments_operation? {
+        guard let number = source.number, steps.count <= Int(ARGUMENTS_MOST_STEPS), steps.allSatisfy({ UInt16(exactly: $0) != nil }) else {
+            return nil
+        }
+        var operation = arguments_operation()
+        operation.source = number
+        operation.bytes = UInt8(type.byteCount)
+        operation.step_count = UInt8(steps.count)
+        withUnsafeMutableBytes(of: &operation.steps) { offsets in
+            for (n, step) in steps.enumerated() { offsets.storeBytes(of: UInt16(step), toByteOffset: n * 2, as: UInt16.self) }
+        }
+        switch reading {
+        case .value: operation.kind = UInt8(type == .string ? ARGUMENTS_STRING : ARGUMENTS_VALUE)
+        case .libcxx: operation.kind = UInt8(ARGUMENTS_LIBCXX)
+        case .swift(let second):
+            operation.kind = UInt8(ARGUMENTS_SWIFT)
+            guard let second else { break }
+            guard let number = second.number else { return nil }
+            operation.length_source = number
+        case .counted(.source(let count, let bytes, let isSigned)):
+            operation.kind = UInt8(ARGUMENTS_COUNTED)
+            guard let number = count.number else { return nil }
+            operation.length_source = number
+            operation.length_bytes = UInt8(bytes)
+            operation.length = UInt8(isSigned ? ARGUMENTS_LENGTH_SIGNED : ARGUMENTS_LENGTH_UNSIGNED)
+        case .counted(.beside(let offset)):
+            operation.kind = UInt8(ARGUMENTS_COUNTED)
+            guard let offset = UInt16(exactly: offset) else { return nil }
+            operation.length = UInt8(ARGUMENTS_LENGTH_BESIDE)
+            operation.length_offset = offset
+        }
+        return operation
+    }
+}
