@@ -282,6 +282,7 @@ int main(void) {
     struct standard *own = (struct standard *)page, *end = (struct standard *)(page + 4096 - 8);
     take_standard(0, 0), take_standard((void *)16, 1), take_standard((void *)-8, 2), take_standard(page + 4096, 3);
     end->data = (uint64_t)page, take_standard(end, 4);                   // the length is not there
+    memset(end, 'x', 8);
     own->data = 24, own->size = 3, take_standard(own, 5);                // the bytes are not there
     own->data = 0, own->size = 0, take_standard(own, 6);
     own->data = 0, own->size = 5, take_standard(own, 7);

@@ -195,12 +195,12 @@ enum ArgumentPlan {
         return number
     }
 
-    /// It reads a string.
+    /// It reads a string, or what is recorded as one is.
     static func isText(_ operation: arguments_operation) -> Bool {
         operation.kind == UInt8(ARGUMENTS_STRING) || operation.kind > UInt8(ARGUMENTS_RESULT)
     }
     private static func isRight(_ operation: arguments_operation) -> Bool {
-        if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_SWIFT) || operation.bytes > 8
+        if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_BYTES) || operation.bytes > 8
             || operation.step_count > UInt8(ARGUMENTS_MOST_STEPS) || operation.length > UInt8(ARGUMENTS_LENGTH_BESIDE)
             || !isSource(operation.source) || !isSource(operation.length_source)
         {
@@ -210,6 +210,10 @@ enum ArgumentPlan {
             if operation.kind == UInt8(ARGUMENTS_LIBCXX) || operation.length == UInt8(ARGUMENTS_LENGTH_BESIDE) { return false }
         } else if !isText(operation) {
             return false
+        }
+        if operation.kind == UInt8(ARGUMENTS_BYTES) {
+            return operation.step_count > 0 && operation.length == 0 && operation.length_offset > 0
+                && operation.length_offset <= UInt16(ARGUMENTS_STRING_BYTES)
         }
         if operation.kind != UInt8(ARGUMENTS_COUNTED) { return operation.length == 0 }
         if operation.length != UInt8(ARGUMENTS_LENGTH_BESIDE) {

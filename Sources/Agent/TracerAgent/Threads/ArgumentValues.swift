@@ -97,7 +97,7 @@ struct ArgumentValues {
     /// A string: what can be read of it.
     private mutating func append(_ place: TextPlace, _ stackPointer: UInt64) {
         let most = min(Int(ARGUMENTS_STRING_BYTES), limit &- count &- 2), head = count, text = start + (count &+ 2)
-        var length = 0, how = ARGUMENTS_TEXT_WHOLE, source: UInt64 = 0
+        var length = 0, how = ARGUMENTS_TEXT_WHOLE, source: UInt64 = 0, isBeyond = false
         count &+= 2
         switch place {
         case .ended(let address):
@@ -127,11 +127,13 @@ struct ArgumentValues {
             length = wanted
         case .unreadable(let address):
             source = address
+            isBeyond = true
             how = ARGUMENTS_TEXT_UNREAD
         }
         length = min(length, most)
         count &+= length
         if how == ARGUMENTS_TEXT_UNREAD { append(source, 8) }
+        if isBeyond { length = Int(ARGUMENTS_TEXT_BEYOND) }
         let word = UInt16(truncatingIfNeeded: length) | UInt16(truncatingIfNeeded: how) &<< UInt16(ARGUMENTS_TEXT_SHIFT)
         start[head] = UInt8(truncatingIfNeeded: word)
         start[head &+ 1] = UInt8(truncatingIfNeeded: word &>> 8)

@@ -27,16 +27,23 @@ enum CallConditions {
     private static func argumentFulfils(_ test: arguments_test, _ operation: arguments_operation, _ spills: Spills) -> Bool {
         let isNumber = test.is < UInt8(ARGUMENTS_IS_TEXT)
         // A char * itself is compared with NULL. Another string is NULL where it is shown as such: nothing could be read at address 0.
-        if isNumber && (operation.kind == UInt8(ARGUMENTS_STRING) || !ArgumentPlan.isText(operation)) {
+        let isPlain = operation.kind == UInt8(ARGUMENTS_STRING) && operation.step_count == 0
+        if isNumber && (isPlain || !ArgumentPlan.isText(operation)) {
             return isFulfilled(test, by: spills.argument(Int(operation.source)))
         }
         var holds = false
         ArgumentValues.withText(operation, spills) { text, count, ending in
             let isRead = ending != UInt32(ARGUMENTS_TEXT_UNREAD)
             if isNumber {
-                var address: UInt64 = 0
-                for n in 0..<8 { address |= UInt64(text[n]) &<< UInt64(n &* 8) }
-                holds = isFulfilled(test, by: isRead ? 1 : address)
+                var word: UInt64 = 0
+                for n in 0..<(isRead ? min(count, 8) : 8) { word |= UInt64(text[n]) &<< UInt64(n &* 8) }
+                switch Int(operation.kind) {
+                case Int(ARGUMENTS_BYTES): holds = ending == UInt32(ARGUMENTS_TEXT_WHOLE) && isFulfilled(test, by: word)
+                case Int(ARGUMENTS_STRING): // of a member: it is not known whether it is NULL if it could not be read itself
+                    let isKnown = isRead || count != Int(ARGUMENTS_TEXT_BEYOND)
+                    holds = isKnown && isFulfilled(test, by: isRead ? 1 : word)
+                default: holds = isFulfilled(test, by: isRead ? 1 : word)
+                }
             } else {
                 holds = isFulfilled(test, by: text, count, isWhole: ending == UInt32(ARGUMENTS_TEXT_WHOLE), isRead: isRead)
             }

@@ -26,6 +26,8 @@ enum TextPlace {
         let last = operation.step_count == 0 ? 0 : operation.step(Int(operation.step_count) &- 1)
         switch Int(operation.kind) {
         case Int(ARGUMENTS_COUNTED): self = Self.counted(operation, address, last, spills)
+        case Int(ARGUMENTS_BYTES):
+            self = address == 0 ? .unreadable(at: 0) : .counted(at: address &+ last, count: UInt64(operation.length_offset))
         case Int(ARGUMENTS_LIBCXX): self = Self.libcxx(address, last, spills)
         case Int(ARGUMENTS_SWIFT):
             if operation.step_count == 0 {

@@ -31,6 +31,8 @@ package struct SourceFunction: Sendable {
     package var convention: Convention
     package var parameters: [SourceParameter]
     package var result: SourceType
+    /// What was asked for, by its path.
+    package var members: [String: Result<SourceMember, MemberProblem>] = [:]
 }
 
 package struct SourceParameter: Sendable {
@@ -83,9 +85,12 @@ extension DebugInformation {
     }
 
     /// Calls `body` with each function that begins at one of these addresses, as linked, where the symbol table has these names.
-    /// - Parameter isMissing: called with the path of each .dwo file that is needed and is not here
+    /// - Parameters:
+    ///   - paths: members to be found, by the name of the function
+    ///   - isMissing: called with the path of each .dwo file that is needed and is not here
     package func forEachSourceFunction(
-        at wanted: [UInt64: [FunctionName]], isMissing: (String) -> Void, _ body: (SourceFunction) -> Void
+        at wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]] = [:], isMissing: (String) -> Void,
+        _ body: (SourceFunction) -> Void
     ) {
         var units: [Dwarf_Off: (unit: Dwarf_Die, count: Int)] = [:]
         for address in wanted.keys {
@@ -100,7 +105,7 @@ extension DebugInformation {
                 isMissing(Self.string(&unit, Int(DW_AT_dwo_name)) ?? Self.string(&unit, Int(DW_AT_GNU_dwo_name)) ?? "")
                 continue
             }
-            var reader = SourceFunctionReader(entries.die, wanted: wanted, count: count)
+            var reader = SourceFunctionReader(entries.die, wanted: wanted, paths: paths, count: count)
             reader.read(&budget, body)
         }
     }
@@ -111,6 +116,7 @@ extension DebugInformation {
 private struct SourceFunctionReader {
     private let unit: Dwarf_Die
     private let wanted: [UInt64: [FunctionName]]
+    private let paths: [String: [MemberPath]]
     /// Addresses that are still to be found.
     private var left: Int
     private let language: SourceFunction.Language
@@ -122,7 +128,7 @@ private struct SourceFunctionReader {
 
     private static let deepest = 32, mostParameters = 64
 
-    init(_ unit: Dwarf_Die, wanted: [UInt64: [FunctionName]], count: Int) {
+    init(_ unit: Dwarf_Die, wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]], count: Int) {
         var unit = unit, attribute = Dwarf_Attribute(), code: Dwarf_Word = 0, version: Dwarf_Half = 0
         if dwarf_attr(&unit, UInt32(DW_AT_language), &attribute) != nil { _ = dwarf_formudata(&attribute, &code) }
         let producer = DebugInformation.string(&unit, Int(DW_AT_producer)) ?? ""
@@ -138,6 +144,7 @@ private struct SourceFunctionReader {
         left = count
         self.unit = unit
         self.wanted = wanted
+        self.paths = paths
     }
 
     /// DW_LANG_…, with numbers given out after DWARF 5 (https://dwarfstd.org/languages.html).
@@ -220,10 +227,31 @@ private struct SourceFunctionReader {
                 case .stack, .memory, .indirect: false
                 }
             }
+        var members: [String: Result<SourceMember, MemberProblem>] = [:]
+        for path in paths[name.text] ?? [] {
+            do throws(MemberProblem) { members[path.text] = .success(try member(path, of: die)) } catch {
+                members[path.text] = .failure(error)
+            }
+        }
         return SourceFunction(
             name: name.text, isLocal: name.isLocal, address: address, language: language, compiler: compiler, isOptimized: isOptimized,
             isPrototyped: isPrototyped,
-            convention: convention, parameters: entries, result: types.type(of: &die))
+            convention: convention, parameters: entries, result: types.type(of: &die), members: members)
+    }
+
+    private mutating func member(_ path: MemberPath, of die: Dwarf_Die) throws(MemberProblem) -> SourceMember {
+        var die = die, attribute = Dwarf_Attribute(), origin = Dwarf_Die(), all = Self.entries(die)
+        if dwarf_attr(&die, UInt32(DW_AT_abstract_origin), &attribute) != nil, dwarf_formref_die(&attribute, &origin) != nil {
+            all += Self.entries(origin)
+        }
+        let named = all.first { entry in
+            var entry = entry
+            return DebugInformation.string(&entry, Int(DW_AT_name)) == path.parameter
+        }
+        guard let type = named.flatMap(SourceMembers.target) else {
+            throw MemberProblem(reason: "no parameter is called \(path.parameter)")
+        }
+        return try path.resolved(from: type, &types)
     }
 
     /// gcc does not say the mangled name of a C++ function that no other unit can call (dwarf2out.cc, add_linkage_name).

@@ -13,7 +13,7 @@ extension SourceText {
     /// nil: the type is none, or only declared.
     /// - Parameter type: or a typedef of it
     init?(_ type: Dwarf_Die) {
-        guard var die = Self.definition(type), [DW_TAG_structure_type, DW_TAG_class_type].contains(Int(dwarf_tag(&die))),
+        guard var die = SourceMembers.definition(type), [DW_TAG_structure_type, DW_TAG_class_type].contains(Int(dwarf_tag(&die))),
             let name = DebugInformation.string(&die, Int(DW_AT_name))
         else { return nil }
         let forms: [(pointer: [String], length: [String])] =
@@ -58,8 +58,9 @@ extension SourceText {
 
     /// Offset of a member that is a pointer to bytes.
     private static func bytes(_ path: [String], in die: Dwarf_Die) -> Int? {
-        guard var found = place(path, in: die), Int(dwarf_tag(&found.type)) == DW_TAG_pointer_type, let type = target(found.type),
-            var element = definition(type)
+        guard var found = place(path, in: die), Int(dwarf_tag(&found.type)) == DW_TAG_pointer_type,
+            let type = SourceMembers.target(found.type),
+            var element = SourceMembers.definition(type)
         else { return nil }
         return Int(dwarf_tag(&element)) == DW_TAG_base_type && dwarf_bytesize(&element) == 1 ? found.offset : nil
     }
@@ -79,61 +80,11 @@ extension SourceText {
     private static func place(_ path: [String], in die: Dwarf_Die) -> (offset: Int, type: Dwarf_Die)? {
         var place = (offset: 0, type: die)
         for name in path {
-            guard let next = member(name, of: place.type, 0) else { return nil }
-            place = (place.offset + next.offset, next.type)
+            guard let next = SourceMembers.member(name, of: place.type), let type = SourceMembers.definition(next.type) else { return nil }
+            place = (place.offset + next.offset, type)
         }
         return place
     }
-    private static let deepest = 8
-
-    /// Members of base classes and of unnamed members are a type's own.
-    private static func member(_ name: String, of die: Dwarf_Die, _ depth: Int) -> (offset: Int, type: Dwarf_Die)? {
-        var found: (offset: Int, type: Dwarf_Die)?, around: [(offset: Int, type: Dwarf_Die)] = []
-        DebugInformation.forEachChild(of: die) { child in
-            let tag = Int(dwarf_tag(&child))
-            guard tag == DW_TAG_member || tag == DW_TAG_inheritance, let type = target(child).flatMap(definition) else { return true }
-            var attribute = Dwarf_Attribute(), offset: Dwarf_Word = 0 // 0: a union's
-            if dwarf_attr(&child, UInt32(DW_AT_data_member_location), &attribute) != nil {
-                guard dwarf_formudata(&attribute, &offset) == 0, offset < 1 << 16 else { return true } // an expression: of a virtual base
-            }
-            let own = DebugInformation.string(&child, Int(DW_AT_name))
-            if tag == DW_TAG_member, own == name { found = (Int(offset), type) }
-            if tag == DW_TAG_inheritance || own == nil { around.append((Int(offset), type)) }
-            return found == nil
-        }
-        if let found { return found }
-        if depth == deepest { return nil }
-        for (offset, type) in around {
-            if let within = member(name, of: type, depth + 1) { return (offset + within.offset, within.type) }
-        }
-        return nil
-    }
-
-    /// The type that an entry names.
-    private static func target(_ die: Dwarf_Die) -> Dwarf_Die? {
-        var die = die, attribute = Dwarf_Attribute(), type = Dwarf_Die()
-        guard dwarf_attr(&die, UInt32(DW_AT_type), &attribute) != nil, dwarf_formref_die(&attribute, &type) != nil else { return nil }
-        return type
-    }
-    /// A type without its typedefs and qualifiers; nil: it is only declared.
-    private static func definition(_ type: Dwarf_Die) -> Dwarf_Die? {
-        var die = type
-        for _ in 0..<24 {
-            var attribute = Dwarf_Attribute(), whole = Dwarf_Die()
-            if dwarf_attr(&die, UInt32(DW_AT_signature), &attribute) != nil { // a type unit has it (DWARF 5, 3.1.4)
-                guard dwarf_formref_die(&attribute, &whole) != nil, whole.addr != die.addr else { return nil }
-                die = whole
-                continue
-            }
-            switch Int(dwarf_tag(&die)) {
-            case DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_type, DW_TAG_restrict_type:
-                guard let next = target(die) else { return nil }
-                die = next
-            default: return dwarf_hasattr(&die, UInt32(DW_AT_declaration)) != 0 ? nil : die
-            }
-        }
-        return nil
-    }
     /// The string that a pointer or a reference leads to.
-    static func behind(_ pointer: Dwarf_Die) -> SourceText? { target(pointer).flatMap { SourceText($0) } }
+    static func behind(_ pointer: Dwarf_Die) -> SourceText? { SourceMembers.target(pointer).flatMap { SourceText($0) } }
 }

@@ -19,6 +19,11 @@ struct SourceTypeReader {
         return read(&type, 0)
     }
 
+    mutating func type(at die: Dwarf_Die) -> SourceType {
+        var die = die
+        return read(&die, 0)
+    }
+
     private mutating func read(_ die: inout Dwarf_Die, _ depth: Int) -> SourceType {
         guard let place = die.addr, depth < Self.deepest else { return .unknown }
         if let type = known[place] { return type }

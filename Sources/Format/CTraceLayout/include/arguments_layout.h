@@ -77,6 +77,7 @@ enum {
     ARGUMENTS_LIBCXX = 5, // the value, in memory, is a std::string of libc++ (include/string, __rep, without the alternate layout)
     // A String of Swift, two words (stdlib/public/core/StringObject.swift): source and length_source, or in memory.
     ARGUMENTS_SWIFT = 6,
+    ARGUMENTS_BYTES = 7, // the value, in memory, is `length_offset` bytes
 };
 enum {
     ARGUMENTS_LENGTH_UNSIGNED = 1, // in length_source
@@ -116,10 +117,13 @@ enum { ARGUMENTS_FROM_VECTOR = 0x40, ARGUMENTS_FROM_STACK = 0x80 };
 #define ARGUMENTS_VECTORS 8
 enum { ARGUMENTS_FAILS_NEVER = 0, ARGUMENTS_FAILS_MINUS_ONE = 1, ARGUMENTS_FAILS_ZERO = 2 };
 #define ARGUMENTS_TEXT_SHIFT 14
+#define ARGUMENTS_TEXT_BEYOND 1
 enum {
     ARGUMENTS_TEXT_WHOLE = 0,
     ARGUMENTS_TEXT_CUT = 1, // it is longer
     ARGUMENTS_TEXT_BROKEN = 2, // what comes after these bytes, and is not the end, could not be read
-    ARGUMENTS_TEXT_UNREAD = 3, // nothing could be read: its address follows, a uint64_t; 0: a null pointer
+    // Nothing could be read: its address follows, a uint64_t; 0: a null pointer. With ARGUMENTS_TEXT_BEYOND for a length, the address is that
+    // of what was to say where it is.
+    ARGUMENTS_TEXT_UNREAD = 3,
 };
 #endif

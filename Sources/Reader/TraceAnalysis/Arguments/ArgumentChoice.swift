@@ -89,7 +89,12 @@ package struct ArgumentChoice: Sendable {
     /// Names and globs that may mean functions of modules, too.
     package static func soughtInModules(_ lists: [String]) -> [String] {
         let known = Set(builtIn.prototypes.flatMap(\.names))
-        return lists.flatMap(items).filter { !$0.contains("(") && !known.contains($0) }
+        return lists.flatMap(items).filter { !$0.contains("(") && !known.contains($0) || Self.isSelection($0) }
+    }
+
+    /// A prototype that chooses members needs debug information.
+    private static func isSelection(_ item: String) -> Bool {
+        item.contains("(") && (try? Prototypes(file: item, known: builtIn.enumerations))?.prototypes.contains { $0.isSelection } == true
     }
 
     /// - Parameters:
@@ -110,8 +115,12 @@ package struct ArgumentChoice: Sendable {
                 throw .malformed("\(path):\(error.line): \(error.reason)")
             }
             enumerations = enumerations.filter { old in !more.enumerations.contains { $0.name == old.name } } + more.enumerations
-            for prototype in more.prototypes { for name in prototype.names { known[name] = prototype } }
+            for prototype in more.prototypes {
+                if prototype.isSelection { throw .malformed("\(path): \(prototype.names[0]): members can be chosen by --arguments alone") }
+                for name in prototype.names { known[name] = prototype }
+            }
         }
+        var selections: [String: Prototype] = [:]
         var chosen: [String: Prototype] = [:], unknown: [String] = []
         for item in lists.flatMap(Self.items) {
             if item.contains("(") {
@@ -119,7 +128,11 @@ package struct ArgumentChoice: Sendable {
                 do throws(PrototypeError) { own = try Prototypes(file: item, known: enumerations) } catch {
                     throw .prototype("\(item): \(error.reason)")
                 }
-                for prototype in own.prototypes { for name in prototype.names { chosen[name] = prototype } }
+                for prototype in own.prototypes {
+                    for name in prototype.names {
+                        if prototype.isSelection { selections[name] = prototype } else { chosen[name] = prototype }
+                    }
+                }
             } else if item.contains(where: { "*?[".contains($0) }) {
                 let names = known.keys.filter { fnmatch(item, $0, 0) == 0 }
                 if names.isEmpty, !chosen.keys.contains(where: { fnmatch(item, $0, 0) == 0 }) { unknown.append(item) }
@@ -137,7 +150,7 @@ package struct ArgumentChoice: Sendable {
         }
         // What somebody has written of a function holds for all of the name.
         let own = Set(known.filter { !$0.value.isLibc }.keys).union(chosen.filter { !$0.value.isLibc }.keys)
-        try add(modules, Self.soughtInModules(lists), unknown: unknown, besides: own, hidden)
+        try add(modules, Self.soughtInModules(lists), selections, unknown: unknown, besides: own, hidden)
     }
 
     /// Calls of a chosen function are to fulfil all conditions that name it, if it has what they are about.
@@ -196,8 +209,9 @@ package struct ArgumentChoice: Sendable {
 extension Prototype {
     /// - Parameter globs: names of parameters that the user hides
     mutating func hideSecrets(_ globs: [String]) {
-        hide { parameter in globs.contains { fnmatch($0, parameter, 0) == 0 } }
-        let secret = Set(parameters.filter { $0.type.isText && ArgumentChoice.secretNames.contains($0.name) }.map(\.name))
+        func last(_ name: String) -> String { String(name.split { ".>".contains($0) }.last ?? "") } // of a path
+        hide { parameter in globs.contains { fnmatch($0, parameter, 0) == 0 || fnmatch($0, last(parameter), 0) == 0 } }
+        let secret = Set(parameters.filter { $0.type.isText && ArgumentChoice.secretNames.contains(last($0.name)) }.map(\.name))
         hide { secret.contains($0) }
     }
 }

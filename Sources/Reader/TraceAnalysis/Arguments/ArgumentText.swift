@@ -16,7 +16,7 @@ extension ArgumentValue {
         case .string(let bytes, .whole): Self.quoted(bytes)
         case .string(let bytes, .cut): Self.quoted(bytes) + "..."
         case .string(let bytes, .unreadable): Self.quoted(bytes) + "?"
-        case .unreadable(let address): "0x" + String(address, radix: 16) + "?"
+        case .unreadable(let address), .beyond(let address): "0x" + String(address, radix: 16) + "?"
         case .hidden: "<hidden>"
         case .opaque: "{...}"
         case .unavailable: "<unavailable>"
@@ -70,7 +70,7 @@ extension ArgumentValue: JSONValue {
         case .string(let bytes, .whole): .string(String(decoding: bytes, as: UTF8.self))
         case .string(let bytes, .cut): .object([("cut", .string(String(decoding: bytes, as: UTF8.self)))])
         case .string(let bytes, .unreadable): .object([("unreadable_after", .string(String(decoding: bytes, as: UTF8.self)))])
-        case .unreadable(let address): .object([("unreadable", .string("0x" + String(address, radix: 16)))])
+        case .unreadable(let address), .beyond(let address): .object([("unreadable", .string("0x" + String(address, radix: 16)))])
         // JSON has no infinities, and nan is no number.
         case .float(let value): value.isFinite ? .number(Double(value.description) ?? Double(value)) : .string(text)
         case .double(let value): value.isFinite ? .number(value) : .string(text)

@@ -113,20 +113,25 @@ private struct ConditionParser {
         let begin = next
         while let character, !character.isWhitespace, !"()\"=<>~".contains(character) {
             if character == "!", next + 1 < text.count, text[next + 1] == "=" { break }
-            next += 1
+            next += isArrow ? 2 : 1
         }
         if begin == next { throw problem(what) }
         defer { skipBlanks() }
         return String(text[begin..<next])
     }
 
+    /// A member of what a pointer points to follows.
+    private var isArrow: Bool { character == "-" && next + 1 < text.count && text[next + 1] == ">" }
+
+    /// Or a path to a member.
     static func isName(_ word: String) -> Bool {
-        word.first?.isNumber == false && word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_.$".contains($0)) }
+        let word = word.split(separator: "->", omittingEmptySubsequences: false).joined(separator: "_")
+        return word.first?.isNumber == false && word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_.$".contains($0)) }
     }
 
     mutating func name(_ what: String) throws(CallCondition.Problem) -> String {
         let begin = next
-        while let character, Self.isName("_" + String(character)) { next += 1 }
+        while let character, isArrow || Self.isName("_" + String(character)) { next += isArrow ? 2 : 1 }
         let name = String(text[begin..<next])
         if !Self.isName(name) {
             next = begin

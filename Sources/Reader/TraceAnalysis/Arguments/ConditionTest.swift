@@ -60,7 +60,7 @@ extension ArgumentValue {
         case .integer(let value): Int128(value)
         case .unsigned(let value), .octal(let value), .address(let value), .unreadable(let value): Int128(value)
         case .name(let text): enumeration?.number(ofText: text).map { Int128($0) }
-        case .string, .float, .double, .hidden, .opaque, .unavailable: nil
+        case .string, .beyond, .float, .double, .hidden, .opaque, .unavailable: nil
         }
     }
 }
@@ -84,6 +84,9 @@ extension RecordedPrototype {
         subject == .errno ? prototype.result.map { $0.failure != .never || $0.type == .error } ?? false : type(subject) != nil
     }
 
+    private func isMember(_ subject: CallSubject) -> Bool {
+        prototype.parameters.contains { $0.isMember && subject == .argument($0.name) }
+    }
     func type(_ subject: CallSubject) -> ArgumentType? {
         switch subject {
         case .argument(let name): prototype.parameters.first { $0.name == name }?.type
@@ -112,6 +115,7 @@ extension RecordedPrototype {
         case (.secret, _): return "\(name) is hidden: its values are not recorded"
         case (.opaque, _), (.unavailable, _): return "the values of \(name) are not recorded"
         case (.floatingPoint, _): return "\(name) is a floating-point number, which conditions do not compare"
+        case (.text, .number(0)) where isMember(condition.subject): return "\(name) is a string: compare it with a text in quotes"
         case (.string, .text), (.string, .number(0)), (.text, .text), (.text, .number(0)): return nil
         case (.string, _), (.text, _): return "\(name) is a string: compare it with a text in quotes"
         case (_, .text): return "\(name) is no string: compare it with a number or a name"

@@ -19,6 +19,11 @@ package enum PrototypeRefusal: Error, Hashable, Sendable {
     }
 }
 
+/// Why what was asked for cannot be recorded.
+package struct PrototypeProblem: Error, Sendable {
+    package var reason: String
+}
+
 package struct DebugPrototype: Sendable {
     package private(set) var prototype: Prototype
     /// Enumerations that it names.
@@ -61,9 +66,71 @@ package struct DebugPrototype: Sendable {
         }
     }
 
+    /// Only what a prototype names, and members of what it points to.
+    package init(_ function: SourceFunction, machine: UInt16, selecting wanted: Prototype) throws(PrototypeProblem) {
+        do throws(PrototypeRefusal) { try self.init(function, machine: machine) } catch { throw PrototypeProblem(reason: error.reason) }
+        let all = prototype.parameters
+        prototype.parameters = []
+        prototype.result = wanted.result
+        for item in wanted.parameters {
+            let parameter = item.path?.parameter ?? item.name
+            guard let own = all.first(where: { $0.name == parameter }) else {
+                throw PrototypeProblem(reason: "\(function.name) has no parameter \(parameter)")
+            }
+            prototype.parameters.append(
+                !item.isMember ? Self.chosen(item, own) : try member(item, of: own, function.members))
+        }
+    }
+
+    /// A parameter itself: as the debug information says, or as another type of the same kind.
+    private static func chosen(_ item: Prototype.Parameter, _ own: Prototype.Parameter) -> Prototype.Parameter {
+        var item = item
+        if item.typeName.isEmpty { return own }
+        guard own.type.byteCount > 0, !own.type.isText || item.type.isText || item.type == .pointer, item.type.byteCount > 0,
+            own.type.isFloatingPoint == item.type.isFloatingPoint
+        else { return own }
+        item.place = own.place
+        return item
+    }
+
+    private mutating func member(
+        _ item: Prototype.Parameter, of own: Prototype.Parameter, _ members: [String: Result<SourceMember, MemberProblem>]
+    ) throws(PrototypeProblem) -> Prototype.Parameter {
+        func found(_ path: String) throws(PrototypeProblem) -> SourceMember {
+            switch members[path] {
+            case .success(let member)?: return member
+            case .failure(let problem)?: throw PrototypeProblem(reason: problem.reason)
+            case nil: throw PrototypeProblem(reason: "\(path) is no member of a parameter")
+            }
+        }
+        var item = item
+        let member = try found(item.name)
+        if item.typeName.isEmpty {
+            if member.type.text != nil {
+                (item.typeName, item.type) = ("text", .text(.described))
+            } else {
+                (item.typeName, item.type) = type(member.type)
+            }
+        }
+        guard let source = own.place?.source else {
+            (item.typeName, item.type) = ("unavailable", .unavailable) // the compiler has removed the parameter
+            return item
+        }
+        if item.type == .secret || item.type == .opaque { return item }
+        if case .text(.bytes(let count)) = item.type {
+            item.place = ValuePlace(source, member, countedBy: try found(count))
+        } else {
+            item.place = ValuePlace(source, member, as: item.type)
+        }
+        if item.place?.operation(item.type) == nil {
+            throw PrototypeProblem(reason: "\(item.name) cannot be recorded as \(item.typeName)")
+        }
+        return item
+    }
+
     /// A name that a prototype can have, and no other parameter has.
     private func name(of parameter: SourceParameter, _ n: Int) -> String {
-        let text = parameter.name.flatMap { Prototype.isName($0) ? $0 : nil } ?? "p\(n + 1)"
+        let text = parameter.name.flatMap { Prototype.isName($0) && MemberPath($0) == nil ? $0 : nil } ?? "p\(n + 1)"
         return prototype.parameters.contains { $0.name == text } ? "\(text)_\(n + 1)" : text
     }
 

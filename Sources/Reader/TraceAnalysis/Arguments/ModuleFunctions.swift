@@ -54,10 +54,14 @@ package final class ModuleFunctions {
         /// Paths of .dwo files that are not here.
         var missing: [String] = []
         var hasDebugInformation = true
+        /// Why a prototype that chooses members is wrong.
+        var problem: (name: String, reason: String)?
     }
 
-    /// - Parameter isWanted: of names in the symbol table
-    fileprivate func functions(where isWanted: (String) -> Bool) -> Found {
+    /// - Parameters:
+    ///   - selections: prototypes that choose members, by the names of functions
+    ///   - isWanted: of names in the symbol table
+    fileprivate func functions(_ selections: [String: Prototype], where isWanted: (String) -> Bool) -> Found {
         var found = Found(), wanted: [UInt64: [FunctionName]] = [:], others: [String] = []
         file.forEachCodeSymbol { symbol in
             if symbol.isResolver || symbol.isNoType && symbol.isLocal { return }
@@ -88,8 +92,18 @@ package final class ModuleFunctions {
         }
         var described: Set<UInt64> = []
         let machine = file.elfMachine
-        debugInformation.forEachSourceFunction(at: wanted, isMissing: { found.missing.append($0) }) { function in
+        let paths = selections.mapValues(\.paths)
+        debugInformation.forEachSourceFunction(at: wanted, paths: paths, isMissing: { found.missing.append($0) }) { function in
             described.insert(function.address)
+            if let selection = selections[function.name] {
+                do throws(PrototypeProblem) {
+                    let prototype = try DebugPrototype(function, machine: machine, selecting: selection)
+                    found.prototypes.append((function.name, function.address, prototype))
+                } catch {
+                    found.problem = (function.name, error.reason)
+                }
+                return
+            }
             do throws(PrototypeRefusal) {
                 found.prototypes.append((function.name, function.address, try DebugPrototype(function, machine: machine)))
             } catch {
@@ -126,16 +140,19 @@ extension ModuleFunctions.Found {
 extension ArgumentChoice {
     /// Adds the functions of modules that `items` name.
     /// - Parameters:
+    ///   - selections: prototypes that choose members, by the names of functions
     ///   - unknown: items that name nothing else
     ///   - own: names of functions that a prototype was given for
     mutating func add(
-        _ modules: [ModuleFunctions], _ items: [String], unknown: [String], besides own: Set<String>, _ hidden: [String]
+        _ modules: [ModuleFunctions], _ items: [String], _ selections: [String: Prototype], unknown: [String], besides own: Set<String>,
+        _ hidden: [String]
     ) throws(Problem) {
         var names: Set<String> = [], program: ModuleFunctions.Found?, missing: [String: String] = [:]
         let exact = Set(items.filter { !$0.contains(where: Self.isOfGlob) }), globs = items.filter { $0.contains(where: Self.isOfGlob) }
         func isMeant(_ name: String) -> Bool { exact.contains(name) || globs.contains { fnmatch($0, name, 0) == 0 } }
         for (n, module) in (items.isEmpty ? [] : modules).enumerated() {
-            let found = module.functions { !own.contains($0) && isMeant($0) }
+            let found = module.functions(selections) { selections[$0] != nil || !own.contains($0) && isMeant($0) }
+            if let problem = found.problem { throw .prototype("\(problem.name): \(problem.reason)") }
             if n == 0 { program = found }
             let file = String(module.path.split(separator: "/").last ?? "")
             for (name, address, debug) in found.prototypes {
@@ -145,7 +162,8 @@ extension ArgumentChoice {
                 functions.append(
                     Chosen(
                         name: name, prototype: prototype, place: Place(module: module.identity, address: address),
-                        enumerations: debug.enumerations))
+                        enumerations: debug.enumerations
+                            + enumerations.filter { own in !debug.enumerations.contains { $0.name == own.name } }))
             }
             if !found.missing.isEmpty {
                 notes.append(
@@ -163,6 +181,9 @@ extension ArgumentChoice {
                 notes.append("\(file): arguments of some functions are not recorded: \(reasons)")
             }
         }
+        for name in selections.keys.sorted() where !names.contains(name) {
+            throw .unknown(name, reason: missing[name] ?? "no debug information has it")
+        }
         names.formUnion(own)
         for item in unknown where !names.contains(where: { $0 == item || fnmatch(item, $0, 0) == 0 }) {
             let reason =
@@ -172,4 +193,15 @@ extension ArgumentChoice {
         }
     }
     private static func isOfGlob(_ character: Character) -> Bool { "*?[".contains(character) }
+}
+
+extension Prototype {
+    /// Members that it names.
+    fileprivate var paths: [MemberPath] {
+        parameters.flatMap { parameter in
+            var all = [parameter.path]
+            if case .text(.bytes(let count)) = parameter.type { all.append(MemberPath(count)) }
+            return all.compactMap { $0 }
+        }
+    }
 }

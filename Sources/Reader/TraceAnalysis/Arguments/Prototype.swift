@@ -1,6 +1,8 @@
 // What a function's arguments and its result are: the form in which `--arguments`, files of prototypes and traces have it.
 // docs/reference/prototypes.md describes it.
 
+import ELF
+
 /// Type of an argument or a result, as it lies in a register.
 package indirect enum ArgumentType: Equatable, Sendable {
     package enum Style: Sendable { case decimal, octal, hexadecimal }
@@ -104,6 +106,9 @@ package struct Prototype: Equatable, Sendable {
         var condition: Condition?
         /// nil: it follows from the types of all parameters.
         var place: ValuePlace?
+        /// Its name is a path to a member of what a parameter points to.
+        var isMember = false
+        var path: MemberPath? { isMember ? MemberPath(name) : nil }
     }
     struct Condition: Equatable, Sendable {
         var parameter: String
@@ -124,6 +129,9 @@ package struct Prototype: Equatable, Sendable {
     static func isName(_ text: String) -> Bool {
         text.utf8.first.map { !(0x30...0x39).contains($0) } == true && text.allSatisfy { PrototypeParser.isNameCharacter($0) }
     }
+
+    /// It chooses parameters and members of a function by their names: debug information says where they are.
+    var isSelection: Bool { parameters.contains(where: \.isMember) }
 
     /// Functions that have it.
     package var names: [String]

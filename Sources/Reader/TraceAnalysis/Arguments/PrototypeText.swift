@@ -1,4 +1,5 @@
 // Reads prototypes: of a file, of a trace, or one of a command line.
+import ELF
 
 package struct PrototypeError: Error {
     package var reason: String
@@ -151,8 +152,17 @@ struct PrototypeParser {
         try need("(", "after \(names.last!)")
         var prototype = Prototype(names: names, isLibc: false, parameters: [], result: nil)
         if !take(")") {
-            repeat { prototype.parameters.append(try parameter(prototype.parameters)) } while take(",")
+            var omitted: [Int] = []
+            repeat {
+                let (parameter, hasType) = try parameter(prototype.parameters)
+                if !hasType { omitted.append(prototype.parameters.count) }
+                prototype.parameters.append(parameter)
+            } while take(",")
             try need(")", "after the parameters of \(names[0])")
+            // Of members, the debug information says what they are.
+            if prototype.isSelection {
+                for n in omitted { (prototype.parameters[n].typeName, prototype.parameters[n].type) = ("", .unavailable) }
+            }
         }
         if take("->") { prototype.result = try result() }
         if let token { throw fail("\(token) after the end of the prototype of \(names[0])") }
@@ -160,18 +170,21 @@ struct PrototypeParser {
         if words.reduce(0, +) > Prototype.mostParameters { throw fail("\(names[0]) has more than 30 parameters") }
         for parameter in prototype.parameters {
             guard case .text(.bytes(let count)) = parameter.type else { continue }
-            guard prototype.parameters.contains(where: { $0.name == count && $0.type.isCount }) else {
+            guard prototype.isSelection || prototype.parameters.contains(where: { $0.name == count && $0.type.isCount }) else {
                 throw fail("\(parameter.name): \(count) is no parameter with a number, which could say how many bytes there are")
             }
         }
         return prototype
     }
 
-    private mutating func parameter(_ earlier: [Prototype.Parameter]) throws(PrototypeError) -> Prototype.Parameter {
-        let name = try name("the name of a parameter")
+    /// - Returns: also whether its type is said
+    private mutating func parameter(_ earlier: [Prototype.Parameter]) throws(PrototypeError) -> (Prototype.Parameter, Bool) {
+        let name = try path()
         if earlier.contains(where: { $0.name == name }) { throw fail("two parameters are called \(name)") }
         var parameter = Prototype.Parameter(name: name, typeName: "int", type: ArgumentType.byName["int"]!)
-        if take(":") { (parameter.typeName, parameter.type) = try type() }
+        parameter.isMember = MemberPath(name) != nil
+        let hasType = take(":")
+        if hasType { (parameter.typeName, parameter.type) = try type() }
         if take("when") {
             let other = try self.name("the name of a parameter")
             guard let known = earlier.first(where: { $0.name == other }), case .named = known.type else {
@@ -187,14 +200,20 @@ struct PrototypeParser {
             if values.isEmpty { throw fail("\(name): the values of \(other) are missing") }
             parameter.condition = Prototype.Condition(parameter: other, areFlags: areFlags, values: values)
         }
-        return parameter
+        return (parameter, hasType)
+    }
+    /// The name of a parameter, or of a member of what it points to: `request->uri.len`.
+    private mutating func path() throws(PrototypeError) -> String {
+        var path = try name("the name of a parameter")
+        while take("->") { path += "->" + (try name("the name of a member")) }
+        return path
     }
 
     private mutating func type() throws(PrototypeError) -> (String, ArgumentType) {
         let name = try name("a type")
         if name == "bytes" {
             try need("[", "after bytes: bytes[n], where n is the parameter that counts them")
-            let count = try self.name("the name of a parameter")
+            let count = try path()
             try need("]", "after \(count)")
             return ("bytes[\(count)]", .text(.bytes(count: count)))
         }

@@ -73,6 +73,8 @@ package enum ArgumentValue: Hashable, Sendable {
     case string([UInt8], Ending)
     /// A pointer to a string that could not be read.
     case unreadable(UInt64)
+    /// A member of what lies at a pointer that could not be read.
+    case beyond(UInt64)
     case hidden
     /// It was passed, and prototypes have no form for it.
     case opaque
@@ -115,7 +117,7 @@ package struct RecordedPrototype: Sendable {
                 continue
             }
             var number: Int64?
-            guard let value = value(parameter.type, &reader, &number) else { break }
+            guard let value = value(parameter, &reader, &number) else { break }
             if hasConditions, let number { numbers[parameter.name] = number }
             if let condition = parameter.condition, !holds(condition, numbers) { continue }
             all.append((parameter.name, value))
@@ -132,8 +134,8 @@ package struct RecordedPrototype: Sendable {
             if let value = Self.unread(parameter.type) {
                 if parameter.name == name { return value }
             } else if parameter.name == name {
-                return value(parameter.type, &reader, &number)
-            } else if value(parameter.type, &reader, &number) == nil {
+                return value(parameter, &reader, &number)
+            } else if value(parameter, &reader, &number) == nil {
                 return nil
             }
         }
@@ -187,6 +189,17 @@ package struct RecordedPrototype: Sendable {
         }
     }
 
+    /// A member that is a number is recorded as strings are: it may be unreadable.
+    private func value(_ parameter: Prototype.Parameter, _ reader: inout ByteReader, _ number: inout Int64?) -> ArgumentValue? {
+        if !parameter.isMember { return value(parameter.type, &reader, &number) }
+        if parameter.type.isText, !reader.isBeyond { return value(parameter.type, &reader, &number) }
+        guard let head = reader.integer(2) else { return nil }
+        if Int(head >> UInt64(ARGUMENTS_TEXT_SHIFT)) == Int(ARGUMENTS_TEXT_UNREAD) { return reader.integer(8).map { .beyond($0) } }
+        guard let bytes = reader.bytes(Int(head & (1 << UInt64(ARGUMENTS_TEXT_SHIFT) - 1))) else { return nil }
+        var own = ByteReader(bytes)
+        return value(parameter.type, &own, &number) ?? .unavailable
+    }
+
     /// nil: its bytes are not there.
     /// - Parameter number: gets the value's bits with their sign; nothing for a string
     private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ number: inout Int64?) -> ArgumentValue? {
@@ -228,6 +241,12 @@ private struct ByteReader {
     private var next = 0
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// What comes next could not be read, since what says where it is could not.
+    var isBeyond: Bool {
+        var next = self
+        return next.integer(2) == UInt64(ARGUMENTS_TEXT_UNREAD) << UInt64(ARGUMENTS_TEXT_SHIFT) | UInt64(ARGUMENTS_TEXT_BEYOND)
+    }
 
     mutating func integer(_ count: Int) -> UInt64? {
         guard bytes.count - next >= count else { return nil }

@@ -6,6 +6,8 @@ import ELF
 package struct ValuePlace: Equatable, Sendable {
     private enum Reading: Equatable {
         case value
+        /// So many bytes of memory.
+        case bytes(Int)
         case counted(Length)
         case libcxx
         /// nil: both words are in memory.
@@ -17,7 +19,7 @@ package struct ValuePlace: Equatable, Sendable {
         case beside(Int)
     }
 
-    private var source: ArgumentSource
+    private(set) var source: ArgumentSource
     /// Offsets: each but the last is that of a pointer which is followed; empty: the source is the value.
     private var steps: [Int] = []
     private var reading = Reading.value
@@ -46,6 +48,37 @@ package struct ValuePlace: Equatable, Sendable {
     }
     init(swift first: ArgumentSource, _ second: ArgumentSource) { (source, reading) = (first, .swift(second)) }
 
+    /// A member of what the source points to; nil: the agent does not read it from there.
+    /// - Parameter type: that it is shown as
+    init?(_ source: ArgumentSource, _ member: SourceMember, as type: ArgumentType) {
+        self.source = source
+        steps = member.steps
+        let last = steps.count - 1
+        switch (type, member.type.text, member.type.kind) {
+        case (.string, _, .pointer): break
+        case (.text, let text?, .pointer):
+            let behind = ValuePlace(behind: source, text)
+            steps += behind.steps
+            reading = behind.reading
+        case (.text, .counted(let pointer, let length)?, .aggregate):
+            reading = .counted(.beside(steps[last] + length))
+            steps[last] += pointer
+        case (.text, .libcxx?, .aggregate): reading = .libcxx
+        case (.string, _, _), (.text, _, _), (.opaque, _, _), (.secret, _, _), (.unavailable, _, _): return nil
+        default:
+            guard type.byteCount == member.type.byteCount else { return nil }
+            reading = .bytes(type.byteCount)
+        }
+    }
+    /// Bytes that a member points to, and another one beside it counts; nil: they are not in one structure.
+    init?(_ source: ArgumentSource, _ member: SourceMember, countedBy count: SourceMember) {
+        guard case .pointer = member.type.kind, count.type.kind == .integer(isSigned: false), count.type.byteCount == 8,
+            member.steps.dropLast() == count.steps.dropLast(), let at = member.steps.last, let other = count.steps.last,
+            at != other, abs(at - other) % 8 == 0, abs(at - other) < Int(ARGUMENTS_WINDOW_BYTES)
+        else { return nil }
+        (self.source, steps, reading) = (source, member.steps, .counted(.beside(other)))
+    }
+
     /// Bytes at an address; nil: the count has no number.
     init?(_ source: ArgumentSource, countedBy count: ArgumentSource, _ type: ArgumentType) {
         guard type.isCount else { return nil }
@@ -71,6 +104,9 @@ package struct ValuePlace: Equatable, Sendable {
         }
         switch reading {
         case .value: operation.kind = UInt8(type == .string ? ARGUMENTS_STRING : ARGUMENTS_VALUE)
+        case .bytes(let count):
+            operation.kind = UInt8(ARGUMENTS_BYTES)
+            operation.length_offset = UInt16(count)
         case .libcxx: operation.kind = UInt8(ARGUMENTS_LIBCXX)
         case .swift(let second):
             operation.kind = UInt8(ARGUMENTS_SWIFT)

@@ -15,7 +15,7 @@ enum ValueKey: Hashable, Sendable {
 
     init(_ value: ArgumentValue, errno: String? = nil) {
         switch value {
-        case .unreadable: self = .unreadable
+        case .unreadable, .beyond: self = .unreadable
         case .hidden: self = .hidden
         case .opaque, .unavailable: self = .unavailable
         case .unsigned(let number) where number <= UInt64(Int64.max): self = .value(.integer(Int64(number)), errno: errno) // as of other functions
