@@ -155,7 +155,7 @@ def paths_that_lead_nowhere_are_refused(test):
     program = test.compile("program", "-g", "-O1", "-lm", source=SOURCE)
     for choice, wanted in (("handle(req->nothing)", "req has no member nothing"), ("handle(nobody->uri)", "handle has no parameter nobody"), ("handle(req.uri)", "req is a pointer: write ->"),
                            ("handle(req->uri->len)", "req->uri is no pointer"), ("handle(id->x)", "id is no pointer"), ("handle(req->bits)", "it is a bit-field"),
-                           ("handle(req->port: string)", "cannot be recorded as string"), ("handle(req->uri.len: int)", "cannot be recorded as int"), 
+                           ("handle(req->port: string)", "cannot be recorded as string"), ("handle(req->uri.len: int)", "cannot be recorded as int"),
                            ("handle(req->method: bytes[req->port])", "cannot be recorded as bytes"), ("nobody(req->uri.len)", "nobody"), ("handle(req->)", "the name of a member is missing")):
         done = test.tool("record", "--force", "-o", test.path("a.trace"), "--arguments", choice, "--", program, status=2)
         expect(wanted in done.stderr, f"{choice}: {done.stderr}")

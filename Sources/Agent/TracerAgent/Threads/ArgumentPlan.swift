@@ -197,10 +197,11 @@ enum ArgumentPlan {
 
     /// It reads a string, or what is recorded as one is.
     static func isText(_ operation: arguments_operation) -> Bool {
-        operation.kind == UInt8(ARGUMENTS_STRING) || operation.kind > UInt8(ARGUMENTS_RESULT)
+        operation.kind == UInt8(ARGUMENTS_STRING)
+            || operation.kind > UInt8(ARGUMENTS_RESULT) && operation.kind < UInt8(ARGUMENTS_STRINGS)
     }
     private static func isRight(_ operation: arguments_operation) -> Bool {
-        if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_BYTES) || operation.bytes > 8
+        if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_STRINGS) || operation.bytes > 8
             || operation.step_count > UInt8(ARGUMENTS_MOST_STEPS) || operation.length > UInt8(ARGUMENTS_LENGTH_BESIDE)
             || !isSource(operation.source) || !isSource(operation.length_source)
         {

@@ -19,7 +19,7 @@ struct ArgumentValues {
     static func becomeChild() { tracer_set_copied_process(mayCopy ? Process.pid : 0) }
 
     private static func least(_ operation: arguments_operation) -> Int {
-        ArgumentPlan.isText(operation) ? leastOfText : Int(operation.bytes)
+        operation.kind > UInt8(ARGUMENTS_RESULT) || operation.kind == UInt8(ARGUMENTS_STRING) ? leastOfText : Int(operation.bytes)
     }
 
     private let start: UnsafeMutablePointer<UInt8>
@@ -38,7 +38,9 @@ struct ArgumentValues {
             for operation in ArgumentPlan.operations(of: program) { values.limit &-= least(operation) }
             for operation in ArgumentPlan.operations(of: program) {
                 values.limit &+= least(operation)
-                if ArgumentPlan.isText(operation) {
+                if operation.kind == UInt8(ARGUMENTS_STRINGS) {
+                    values.appendStrings(at: spills.argument(Int(operation.source)), spills.stackPointer)
+                } else if ArgumentPlan.isText(operation) {
                     values.append(TextPlace(operation, spills), spills.stackPointer)
                 } else {
                     values.append(spills.argument(Int(operation.source)), Int(operation.bytes))
@@ -134,9 +136,34 @@ struct ArgumentValues {
         count &+= length
         if how == ARGUMENTS_TEXT_UNREAD { append(source, 8) }
         if isBeyond { length = Int(ARGUMENTS_TEXT_BEYOND) }
+        setHead(head, length, how)
+    }
+    private func setHead(_ head: Int, _ length: Int, _ how: Int) {
         let word = UInt16(truncatingIfNeeded: length) | UInt16(truncatingIfNeeded: how) &<< UInt16(ARGUMENTS_TEXT_SHIFT)
         start[head] = UInt8(truncatingIfNeeded: word)
         start[head &+ 1] = UInt8(truncatingIfNeeded: word &>> 8)
+    }
+
+    /// A char *[]: what can be read of it, as far as there is space.
+    private mutating func appendStrings(at address: UInt64, _ stackPointer: UInt64) {
+        let head = count
+        count &+= 2
+        var number = 0, how = ARGUMENTS_TEXT_CUT
+        while number < Int(ARGUMENTS_MOST_STRINGS) && limit &- count >= Self.leastOfText {
+            var string: UInt64 = 0
+            let found = withUnsafeMutablePointer(to: &string) {
+                let bytes = UnsafeMutableRawPointer($0).assumingMemoryBound(to: UInt8.self)
+                return tracer_copy_bytes(bytes, address &+ UInt64(number &* 8), 8, stackPointer)
+            }
+            if found != 8 || string == 0 {
+                how = found == 8 ? ARGUMENTS_TEXT_WHOLE : number == 0 ? ARGUMENTS_TEXT_UNREAD : ARGUMENTS_TEXT_BROKEN
+                break
+            }
+            append(.ended(at: string), stackPointer)
+            number &+= 1
+        }
+        if how == ARGUMENTS_TEXT_UNREAD { append(address, 8) }
+        setHead(head, number, how)
     }
 
     // MARK: - Words

@@ -39,7 +39,7 @@ enum CallConditions {
                 for n in 0..<(isRead ? min(count, 8) : 8) { word |= UInt64(text[n]) &<< UInt64(n &* 8) }
                 switch Int(operation.kind) {
                 case Int(ARGUMENTS_BYTES): holds = ending == UInt32(ARGUMENTS_TEXT_WHOLE) && isFulfilled(test, by: word)
-                case Int(ARGUMENTS_STRING): // of a member: it is not known whether it is NULL if it could not be read itself
+                case Int(ARGUMENTS_STRING): // a member: it is not known whether it is NULL if it could not be read itself
                     let isKnown = isRead || count != Int(ARGUMENTS_TEXT_BEYOND)
                     holds = isKnown && isFulfilled(test, by: isRead ? 1 : word)
                 default: holds = isFulfilled(test, by: isRead ? 1 : word)

@@ -27,7 +27,7 @@ package struct MemberPath: Sendable, Hashable {
     }
 }
 
-/// Where a path leads.
+/// The member that a path leads to.
 package struct SourceMember: Sendable {
     /// Offsets from the parameter on: of each pointer that is followed, and of the member.
     package var steps: [Int]

@@ -41,7 +41,7 @@ extension SourceText {
         self = .libcxx
     }
 
-    /// Those that belong together are read together.
+    /// A pointer and its length are read together.
     private static func isNear(_ a: Int, _ b: Int) -> Bool { a != b && (a - b) % 8 == 0 && abs(a - b) <= 24 && max(a, b) < 1 << 16 }
 
     private static func isLibcxx(_ die: Dwarf_Die) -> Bool {
@@ -76,7 +76,7 @@ extension SourceText {
         return Int(encoding) == DW_ATE_unsigned ? found.offset : nil
     }
 
-    /// Where a member of a member lies, and of what type it is; typedefs are followed.
+    /// Offset and type of a member of a member; typedefs are followed.
     private static func place(_ path: [String], in die: Dwarf_Die) -> (offset: Int, type: Dwarf_Die)? {
         var place = (offset: 0, type: die)
         for name in path {

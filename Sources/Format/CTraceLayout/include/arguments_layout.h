@@ -78,7 +78,11 @@ enum {
     // A String of Swift, two words (stdlib/public/core/StringObject.swift): source and length_source, or in memory.
     ARGUMENTS_SWIFT = 6,
     ARGUMENTS_BYTES = 7, // the value, in memory, is `length_offset` bytes
+    // What a char *[] has before its null pointer: a uint16_t, ARGUMENTS_TEXT_ above the number of its strings, and each as ARGUMENTS_STRING
+    // is written; its address, if none can be read.
+    ARGUMENTS_STRINGS = 8,
 };
+#define ARGUMENTS_MOST_STRINGS 32 /* most of an array; more are cut */
 enum {
     ARGUMENTS_LENGTH_UNSIGNED = 1, // in length_source
     ARGUMENTS_LENGTH_SIGNED = 2, // the same; below 0, it is none

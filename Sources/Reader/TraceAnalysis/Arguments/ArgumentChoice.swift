@@ -209,7 +209,7 @@ package struct ArgumentChoice: Sendable {
 extension Prototype {
     /// - Parameter globs: names of parameters that the user hides
     mutating func hideSecrets(_ globs: [String]) {
-        func last(_ name: String) -> String { String(name.split { ".>".contains($0) }.last ?? "") } // of a path
+        func last(_ name: String) -> String { String(name.split { ".>".contains($0) }.last ?? "") } // the member of a path
         hide { parameter in globs.contains { fnmatch($0, parameter, 0) == 0 || fnmatch($0, last(parameter), 0) == 0 } }
         let secret = Set(parameters.filter { $0.type.isText && ArgumentChoice.secretNames.contains(last($0.name)) }.map(\.name))
         hide { secret.contains($0) }

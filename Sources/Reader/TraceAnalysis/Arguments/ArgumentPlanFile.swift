@@ -101,16 +101,18 @@ extension Prototype {
         return parameters.indices.map { n in
             if let place = parameters[n].place { return place }
             guard let first = words[n].first else { return nil }
-            guard case .text(let form) = parameters[n].type else { return ValuePlace(first) }
-            switch form {
-            case .bytes(let count):
+            if let count = parameters[n].type.count {
                 guard let other = parameters.firstIndex(where: { $0.name == count }), let source = words[other].first else { return nil }
                 return ValuePlace(first, countedBy: source, parameters[other].type)
+            }
+            if case .time = parameters[n].type { return ValuePlace(behind: first, bytes: 16) } // two words (timespec(3type))
+            guard case .text(let form) = parameters[n].type else { return ValuePlace(first) }
+            switch form {
             case .standard: return ValuePlace(behind: first, .counted(pointer: 0, length: 8)) // libstdc++, bits/basic_string.h
             case .view: return ValuePlace(first, words[n][1], .counted(pointer: 8, length: 0)) // the same, string_view
             case .slice: return ValuePlace(first, words[n][1], .counted(pointer: 0, length: 8))
             case .swift: return ValuePlace(swift: first, words[n][1])
-            case .described: return nil
+            case .described, .bytes: return nil
             }
         }
     }

@@ -16,6 +16,9 @@ extension ArgumentValue {
         case .string(let bytes, .whole): Self.quoted(bytes)
         case .string(let bytes, .cut): Self.quoted(bytes) + "..."
         case .string(let bytes, .unreadable): Self.quoted(bytes) + "?"
+        case .list(let values, let ending):
+            "[" + (values.map(\.text) + (ending == .cut ? ["..."] : ending == .unreadable ? ["?"] : [])).joined(separator: ", ") + "]"
+        case .structure(let fields): "{" + fields.map { "\($0.name)=\($0.value.text)" }.joined(separator: ", ") + "}"
         case .unreadable(let address), .beyond(let address): "0x" + String(address, radix: 16) + "?"
         case .hidden: "<hidden>"
         case .opaque: "{...}"
@@ -70,6 +73,10 @@ extension ArgumentValue: JSONValue {
         case .string(let bytes, .whole): .string(String(decoding: bytes, as: UTF8.self))
         case .string(let bytes, .cut): .object([("cut", .string(String(decoding: bytes, as: UTF8.self)))])
         case .string(let bytes, .unreadable): .object([("unreadable_after", .string(String(decoding: bytes, as: UTF8.self)))])
+        case .list(let values, .whole): .array(values.map(\.json))
+        case .list(let values, .cut): .object([("cut", .array(values.map(\.json)))])
+        case .list(let values, .unreadable): .object([("unreadable_after", .array(values.map(\.json)))])
+        case .structure(let fields): .object(fields.map { ($0.name, $0.value.json) })
         case .unreadable(let address), .beyond(let address): .object([("unreadable", .string("0x" + String(address, radix: 16)))])
         // JSON has no infinities, and nan is no number.
         case .float(let value): value.isFinite ? .number(Double(value.description) ?? Double(value)) : .string(text)

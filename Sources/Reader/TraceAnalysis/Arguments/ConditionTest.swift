@@ -60,7 +60,7 @@ extension ArgumentValue {
         case .integer(let value): Int128(value)
         case .unsigned(let value), .octal(let value), .address(let value), .unreadable(let value): Int128(value)
         case .name(let text): enumeration?.number(ofText: text).map { Int128($0) }
-        case .string, .beyond, .float, .double, .hidden, .opaque, .unavailable: nil
+        case .string, .list, .structure, .beyond, .float, .double, .hidden, .opaque, .unavailable: nil
         }
     }
 }
@@ -114,6 +114,7 @@ extension RecordedPrototype {
         switch (type, condition.operand) {
         case (.secret, _): return "\(name) is hidden: its values are not recorded"
         case (.opaque, _), (.unavailable, _): return "the values of \(name) are not recorded"
+        case (.strings, _), (.time, _), (.socketAddress, _): return "\(name) has several values, which conditions do not compare"
         case (.floatingPoint, _): return "\(name) is a floating-point number, which conditions do not compare"
         case (.text, .number(0)) where isMember(condition.subject): return "\(name) is a string: compare it with a text in quotes"
         case (.string, .text), (.string, .number(0)), (.text, .text), (.text, .number(0)): return nil

@@ -14,6 +14,12 @@ package indirect enum ArgumentType: Equatable, Sendable {
     case string
     /// Another string, which is recorded with its text, too.
     case text(TextForm)
+    /// What a char *[] has before its null pointer.
+    case strings
+    /// What a struct timespec * points to, or a struct timeval *.
+    case time(isMicroseconds: Bool)
+    /// What a struct sockaddr * points to, as many bytes as another parameter says.
+    case socketAddress(count: String)
     /// 0, or the number of an error (errno(3)).
     case error
     /// float or double.
@@ -32,7 +38,7 @@ package indirect enum ArgumentType: Equatable, Sendable {
         switch self {
         case .integer(let bytes, _, _), .floatingPoint(let bytes), .named(_, let bytes, _): bytes
         case .folder, .error: 4
-        case .pointer, .string, .text: 8
+        case .pointer, .string, .text, .strings, .time, .socketAddress: 8
         case .secret, .opaque, .unavailable: 0
         }
     }
@@ -41,6 +47,13 @@ package indirect enum ArgumentType: Equatable, Sendable {
         switch self {
         case .string, .text: true
         default: false
+        }
+    }
+    /// The parameter that says how many bytes it has.
+    var count: String? {
+        switch self {
+        case .text(.bytes(let count)), .socketAddress(let count): count
+        default: nil
         }
     }
     /// A number that can say how many bytes a parameter points to.
@@ -67,7 +80,8 @@ package indirect enum ArgumentType: Equatable, Sendable {
         let others: [(String, ArgumentType)] = [
             ("dirfd", .folder), ("pointer", .pointer), ("string", .string), ("error", .error), ("secret", .secret),
             ("std_string", .text(.standard)), ("string_view", .text(.view)), ("str", .text(.slice)), ("swift_string", .text(.swift)),
-            ("text", .text(.described)),
+            ("text", .text(.described)), ("strings", .strings), ("timespec", .time(isMicroseconds: false)),
+            ("timeval", .time(isMicroseconds: true)),
             ("float", .floatingPoint(bytes: 4)), ("double", .floatingPoint(bytes: 8)), ("opaque", .opaque), ("unavailable", .unavailable),
         ]
         return Dictionary(uniqueKeysWithValues: integers + others)

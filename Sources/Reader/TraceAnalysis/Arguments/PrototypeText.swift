@@ -159,7 +159,7 @@ struct PrototypeParser {
                 prototype.parameters.append(parameter)
             } while take(",")
             try need(")", "after the parameters of \(names[0])")
-            // Of members, the debug information says what they are.
+            // The debug information says what members are.
             if prototype.isSelection {
                 for n in omitted { (prototype.parameters[n].typeName, prototype.parameters[n].type) = ("", .unavailable) }
             }
@@ -169,7 +169,7 @@ struct PrototypeParser {
         let words = prototype.parameters.map { if case .text(let form) = $0.type, form.isOfTwoWords { 2 } else { 1 } }
         if words.reduce(0, +) > Prototype.mostParameters { throw fail("\(names[0]) has more than 30 parameters") }
         for parameter in prototype.parameters {
-            guard case .text(.bytes(let count)) = parameter.type else { continue }
+            guard let count = parameter.type.count else { continue }
             guard prototype.isSelection || prototype.parameters.contains(where: { $0.name == count && $0.type.isCount }) else {
                 throw fail("\(parameter.name): \(count) is no parameter with a number, which could say how many bytes there are")
             }
@@ -211,11 +211,11 @@ struct PrototypeParser {
 
     private mutating func type() throws(PrototypeError) -> (String, ArgumentType) {
         let name = try name("a type")
-        if name == "bytes" {
-            try need("[", "after bytes: bytes[n], where n is the parameter that counts them")
+        if name == "bytes" || name == "sockaddr" {
+            try need("[", "after \(name): \(name)[n], where n is the parameter that counts its bytes")
             let count = try path()
             try need("]", "after \(count)")
-            return ("bytes[\(count)]", .text(.bytes(count: count)))
+            return ("\(name)[\(count)]", name == "bytes" ? .text(.bytes(count: count)) : .socketAddress(count: count))
         }
         if let type = ArgumentType.byName[name] { return (name, type) }
         guard let base = enumerations[name] else {
@@ -228,7 +228,11 @@ struct PrototypeParser {
 
     private mutating func result() throws(PrototypeError) -> Prototype.Result {
         let (name, type) = try type()
-        if type.isText { throw fail("a result is no string: its type is pointer") }
+        switch type {
+        case .string, .text: throw fail("a result is no string: its type is pointer")
+        case .strings, .time, .socketAddress: throw fail("what a result points to is not recorded: its type is pointer")
+        default: break
+        }
         if type.byteCount == 0 { throw fail("a result that is not recorded has no type: leave out `-> \(name)`") }
         var result = Prototype.Result(typeName: name, type: type, failure: .never)
         guard take("errno") else { return result }

@@ -71,6 +71,8 @@ package enum ArgumentValue: Hashable, Sendable {
     case float(Float)
     case double(Double)
     case string([UInt8], Ending)
+    case list([ArgumentValue], Ending)
+    case structure([ArgumentField])
     /// A pointer to a string that could not be read.
     case unreadable(UInt64)
     /// A member of what lies at a pointer that could not be read.
@@ -80,6 +82,12 @@ package enum ArgumentValue: Hashable, Sendable {
     case opaque
     /// It was not passed, or it was not known where.
     case unavailable
+}
+
+/// A member of a structure.
+package struct ArgumentField: Hashable, Sendable {
+    var name: String
+    var value: ArgumentValue
 }
 
 /// A prototype of a trace.
@@ -203,7 +211,12 @@ package struct RecordedPrototype: Sendable {
     /// nil: its bytes are not there.
     /// - Parameter number: gets the value's bits with their sign; nothing for a string
     private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ number: inout Int64?) -> ArgumentValue? {
-        if type.isText { return string(&reader) }
+        switch type {
+        case .string, .text: return string(&reader)
+        case .strings: return strings(&reader)
+        case .time, .socketAddress: return structure(type, &reader)
+        default: break
+        }
         guard let bits = reader.integer(type.byteCount) else { return nil }
         let unused = 64 - type.byteCount * 8, signed = Int64(bitPattern: bits << UInt64(unused)) >> Int64(unused)
         number = signed
@@ -222,6 +235,33 @@ package struct RecordedPrototype: Sendable {
             return .name(enumeration.text(enumeration.areFlags ? Int64(bitPattern: bits) : own))
         default: return .address(bits)
         }
+    }
+
+    private func strings(_ reader: inout ByteReader) -> ArgumentValue? {
+        guard let head = reader.integer(2) else { return nil }
+        let how = Int(head >> UInt64(ARGUMENTS_TEXT_SHIFT))
+        if how == Int(ARGUMENTS_TEXT_UNREAD) { return reader.integer(8).map { $0 == 0 ? .address(0) : .unreadable($0) } }
+        var all: [ArgumentValue] = []
+        for _ in 0..<(head & (1 << UInt64(ARGUMENTS_TEXT_SHIFT) - 1)) {
+            guard let string = string(&reader) else { return nil }
+            all.append(string)
+        }
+        return .list(all, how == Int(ARGUMENTS_TEXT_WHOLE) ? .whole : how == Int(ARGUMENTS_TEXT_CUT) ? .cut : .unreadable)
+    }
+
+    /// The bytes of one are recorded as those of a string are.
+    private func structure(_ type: ArgumentType, _ reader: inout ByteReader) -> ArgumentValue? {
+        let recorded = string(&reader)
+        guard case .string(let bytes, let ending)? = recorded else { return recorded } // nobody could read it
+        var own = ByteReader(bytes)
+        if case .time(let isMicroseconds) = type {
+            guard ending == .whole, let seconds = own.integer(8), let rest = own.integer(8) else { return .unavailable }
+            return .structure([
+                ArgumentField(name: "tv_sec", value: .integer(Int64(bitPattern: seconds))),
+                ArgumentField(name: isMicroseconds ? "tv_usec" : "tv_nsec", value: .integer(Int64(bitPattern: rest))),
+            ])
+        }
+        return SocketAddress.value(bytes) ?? .unavailable
     }
 
     private func string(_ reader: inout ByteReader) -> ArgumentValue? {

@@ -6,7 +6,7 @@ import ELF
 package struct ValuePlace: Equatable, Sendable {
     private enum Reading: Equatable {
         case value
-        /// So many bytes of memory.
+        /// A number of bytes in memory.
         case bytes(Int)
         case counted(Length)
         case libcxx
@@ -48,6 +48,9 @@ package struct ValuePlace: Equatable, Sendable {
     }
     init(swift first: ArgumentSource, _ second: ArgumentSource) { (source, reading) = (first, .swift(second)) }
 
+    /// Bytes that the source is the address of.
+    init(behind source: ArgumentSource, bytes: Int) { (self.source, steps, reading) = (source, [0], .bytes(bytes)) }
+
     /// A member of what the source points to; nil: the agent does not read it from there.
     /// - Parameter type: that it is shown as
     init?(_ source: ArgumentSource, _ member: SourceMember, as type: ArgumentType) {
@@ -64,7 +67,9 @@ package struct ValuePlace: Equatable, Sendable {
             reading = .counted(.beside(steps[last] + length))
             steps[last] += pointer
         case (.text, .libcxx?, .aggregate): reading = .libcxx
-        case (.string, _, _), (.text, _, _), (.opaque, _, _), (.secret, _, _), (.unavailable, _, _): return nil
+        case (.string, _, _), (.text, _, _), (.opaque, _, _), (.secret, _, _), (.unavailable, _, _), (.strings, _, _), (.time, _, _),
+            (.socketAddress, _, _):
+            return nil
         default:
             guard type.byteCount == member.type.byteCount else { return nil }
             reading = .bytes(type.byteCount)
@@ -103,7 +108,7 @@ package struct ValuePlace: Equatable, Sendable {
             for (n, step) in steps.enumerated() { offsets.storeBytes(of: UInt16(step), toByteOffset: n * 2, as: UInt16.self) }
         }
         switch reading {
-        case .value: operation.kind = UInt8(type == .string ? ARGUMENTS_STRING : ARGUMENTS_VALUE)
+        case .value: operation.kind = UInt8(type == .string ? ARGUMENTS_STRING : type == .strings ? ARGUMENTS_STRINGS : ARGUMENTS_VALUE)
         case .bytes(let count):
             operation.kind = UInt8(ARGUMENTS_BYTES)
             operation.length_offset = UInt16(count)
