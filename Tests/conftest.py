@@ -49,6 +49,7 @@ def pytest_addoption(parser):
     group.addoption("--agent", default=harness.Settings.agent, help="libtracer.so of another build")
     group.addoption("--tool", default=harness.Settings.tool, help="tracer of another build; empty: the independent decoder alone reads the traces")
     group.addoption("--moments", type=int, default=0, help="how often durability kills (default: some dozens)")
+    group.addoption("--attaches", type=int, default=0, help="how often tests of attached and attach_storm attach (default: 40, 6)")
 
 
 def pytest_configure(config):

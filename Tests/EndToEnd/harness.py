@@ -46,6 +46,7 @@ class Settings:
     instrumented: bool = False  # subjects are built with -finstrument-functions
     counts: bool = False  # only which of these functions were called is recorded
     call_sites: bool = False  # calls are recorded with their call sites
+    attaches: int = 0  # how often tests of attached and attach_storm attach; 0: 40 and 6 times
 
 
 class Failed(Exception):

@@ -75,7 +75,8 @@ def settings(mode, given):
             raise harness.Skipped(reason)
         agent = os.path.join(build.ROOT, ".build", mode.architecture, "libtracer.so")
         once("agent-" + mode.architecture, [os.path.join(build.ROOT, "scripts/build"), "--arch", mode.architecture])
-    return harness.Settings(agent, given.tool, given.bare, given.keep, mode.functions, given.moments, mode.instrumented, mode.counts, mode.call_sites)
+    return harness.Settings(agent, given.tool, given.bare, given.keep, mode.functions, given.moments, mode.instrumented, mode.counts, mode.call_sites,
+                            given.attaches)
 
 
 @functools.cache

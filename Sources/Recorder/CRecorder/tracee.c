@@ -33,8 +33,6 @@ int recorder_tracee_resume(pid_t thread, int to_system_call, int signal) {
     return done(ptrace(to_system_call ? PTRACE_SYSCALL : PTRACE_CONT, thread, 0L, (long)signal));
 }
 
-int recorder_tracee_release(pid_t thread, int signal) { return done(ptrace(PTRACE_DETACH, thread, 0L, (long)signal)); }
-
 static uint64_t now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -81,6 +79,17 @@ struct recorder_stop recorder_tracee_wait(pid_t thread, uint64_t nanoseconds) {
         struct timespec rest = {0, (long)(end - time < 5000000 ? end - time : 5000000)};
         sigtimedwait(&stops, 0, &rest);
     }
+}
+
+int recorder_tracee_release(pid_t thread, int signal) {
+    int error = done(ptrace(PTRACE_DETACH, thread, 0L, (long)signal));
+    // It was killed meanwhile. Another thread that calls exec waits until the tracer has waited for it (ptrace(2), execve(2) under ptrace).
+    for (uint64_t end = now() + 2000000000; error == ESRCH && now() < end;) {
+        struct recorder_stop stop = recorder_tracee_wait(thread, 100000000);
+        if (stop.kind == RECORDER_GONE) break;
+        if (stop.kind != RECORDER_RUNS) error = done(ptrace(PTRACE_DETACH, thread, 0L, (long)stop.signal));
+    }
+    return error;
 }
 
 static int transfer(int request, pid_t thread, uint64_t note, void *bytes, uint64_t *byte_count) {

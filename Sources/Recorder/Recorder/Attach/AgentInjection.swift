@@ -24,6 +24,8 @@ package struct AgentInjection {
     /// For the agent's work in the process, and what it is told.
     private static let taskBytes: UInt64 = 512 << 10
     private static let patience: UInt64 = 60_000_000_000
+    /// What `tracer_task_result` is until the task has written it.
+    private static let unknown = [UInt8](repeating: 0xff, count: 4)
 
     package init(_ target: AttachTarget) throws(Refusal) {
         self.target = target
@@ -52,7 +54,9 @@ package struct AgentInjection {
     package mutating func end() throws(Refusal) { try check(try run("tracer_detach_task", telling: [0], loads: false)) }
 
     private func check(_ result: trace_attach_result) throws(Refusal) {
-        if result != TRACE_ATTACH_DONE { throw .cannotRun("process \(target.pid) \(Self.reason(result))") }
+        if result == TRACE_ATTACH_DONE { return }
+        // What the agent has made for its work may have been ended before it was itself.
+        throw target.awaitChange(100_000_000) ?? .cannotRun("process \(target.pid) \(Self.reason(result))")
     }
 
     private mutating func run(_ function: String, telling text: [UInt8], loads: Bool) throws(Refusal) -> trace_attach_result {
@@ -63,29 +67,33 @@ package struct AgentInjection {
         let image = known == nil ? try libraryImage() : []
         var search = ThreadSearch(target, isForLoading: known == nil)
         let thread = try search.find()
-        var task: pid_t = 0, bias: UInt64 = 0, problem: Refusal?
+        var task: pid_t = 0, bias: UInt64 = 0, failure: Error?
         do {
             bias = try known ?? load(image, thread)
+            guard target.memory.write(Self.unknown, at: bias &+ result) else { throw LedThread.Failure.refused(EFAULT) }
             task = try begin(bias &+ entry, telling: text, thread)
         } catch {
-            problem = error as? Refusal ?? Self.refusal(error as? LedThread.Failure ?? .isGone, target.pid)
+            failure = error
         }
         do throws(LedThread.Failure) {
             let stopped = try thread.goOn()
             stops.count += 1 + search.stops
             stops.longest = max(stops.longest, stopped, search.longest)
         } catch {
-            problem = problem ?? Self.refusal(error, target.pid)
+            thread.forget()
+            failure = failure ?? error
         }
-        search.letGo()
-        if let problem { throw problem }
+        // Only now: what has killed the thread may have waited until it was let go.
+        if let failure { throw failure as? Refusal ?? refusal(failure as? LedThread.Failure ?? .isGone) }
         return try waitForEnd(of: task, result: bias &+ result)
     }
 
-    private static func refusal(_ failure: LedThread.Failure, _ pid: pid_t) -> Refusal {
-        switch failure {
-        case .isGone: .cannotRun("process \(pid) has ended")
-        case .refused(let error): .cannotRun("process \(pid) cannot be led to load the agent: \(String(cString: strerror(error)))")
+    private func refusal(_ failure: LedThread.Failure) -> Refusal {
+        let pid = target.pid
+        return switch failure {
+        case .isGone: target.awaitChange() ?? .cannotRun("process \(pid) has ended the thread that was to load the agent: try again")
+        case .refused(let error):
+            target.change ?? .cannotRun("process \(pid) cannot be led to load the agent: \(String(cString: strerror(error)))")
         case .isLocked: .cannotRun("process \(pid) is loading a library, and waits in it: try again")
         }
     }
@@ -208,8 +216,12 @@ package struct AgentInjection {
             }
             usleep(200)
         }
-        guard let word = target.memory.word(address) else { throw .cannotRun("process \(target.pid) has ended") }
-        return trace_attach_result(UInt32(truncatingIfNeeded: word))
+        let word = target.memory.bytes(address, Self.unknown.count)
+        if word.count == Self.unknown.count, word != Self.unknown {
+            return trace_attach_result(word.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) })
+        }
+        // It was ended before it was done.
+        throw target.awaitChange() ?? .cannotRun("process \(target.pid) has ended the agent's thread: try again")
     }
 
     /// As the agent has it (trace_layout.h).

@@ -12,18 +12,41 @@ package struct AttachTarget {
     let user: uid_t, group: gid_t
     let memory: RemoteMemory
     let modules: ProcessModules
+    /// The kernel's auxiliary vector (getauxval(3)): where the program, its loader and its random bytes are.
+    private let auxiliaryVector: [UInt8]
 
     /// Throws a `Refusal` where the agent could not live in the process, or may not be brought there.
     package init(pid: pid_t) throws(Refusal) {
+        var facts = ProcessFacts(pid)
+        if facts?.state == "Z" {
+            usleep(50_000) // while a thread calls exec, the main thread is a zombie for a moment
+            facts = ProcessFacts(pid) ?? facts
+        }
+        guard let status = facts else { throw .usage("no process \(pid): give the id of one that runs (ps, pgrep)") }
+        let vector = Self.auxiliaryVector(pid)
+        do throws(Refusal) {
+            try self.init(pid, status, vector)
+        } catch {
+            // What could not be read was perhaps just going.
+            throw ("ZXx".contains(status.state) ? nil : Self.change(pid, from: vector)) ?? error
+        }
+    }
+
+    private init(_ pid: pid_t, _ status: ProcessFacts, _ vector: [UInt8]) throws(Refusal) {
         self.pid = pid
-        guard let status = ProcessFacts(pid) else { throw .usage("no process \(pid): give the id of one that runs (ps, pgrep)") }
+        auxiliaryVector = vector
         name = status.name
         (user, group) = (status.user, status.group)
         guard pid != getpid() else { throw .usage("\(pid) is tracer itself: give the id of the process to record") }
         guard status.threadGroup == pid else {
             throw .usage("\(pid) is a thread of process \(status.threadGroup): tracer attach \(status.threadGroup)")
         }
-        guard !"ZXx".contains(status.state) else { throw .cannotRun("process \(pid) has ended: its parent has not waited for it yet") }
+        guard !"ZXx".contains(status.state) else {
+            throw ProcessStatus.numbers(in: "/proc/\(pid)/task").count > 1
+                ? .cannotRun(
+                    "process \(pid) shows nothing of itself, since its main thread has ended (pthread_exit): start it under tracer record")
+                : .cannotRun("process \(pid) has ended: its parent has not waited for it yet")
+        }
         guard !"Tt".contains(status.state) else {
             throw .cannotRun("process \(pid) is stopped: continue it first (kill -CONT \(pid)), and attach then")
         }
@@ -58,6 +81,32 @@ package struct AttachTarget {
         modules = try ProcessModules(pid: pid, memory)
     }
 
+    /// Why what is known of the process is true no more; nil: it runs the program that was looked at. A stopped process may be led by these
+    /// addresses only after it was asked: the moment before, it may have called exec.
+    var change: Refusal? { Self.change(pid, from: auxiliaryVector) ?? (memory.isInUse ? nil : Self.replaced(pid)) }
+
+    /// The same for one that is about to change: exec(2) and exit_group(2) first end all threads, which the tool may see before.
+    /// - Parameter patience: nanoseconds
+    func awaitChange(_ patience: UInt64 = 2_000_000_000) -> Refusal? {
+        let end = clockTime() + patience
+        while clockTime() < end {
+            if let change { return change }
+            usleep(1000)
+        }
+        return nil
+    }
+
+    private static func change(_ pid: pid_t, from vector: [UInt8]) -> Refusal? {
+        if !ProcessStatus.isAlive(pid), ProcessStatus.numbers(in: "/proc/\(pid)/task").count <= 1 {
+            return .cannotRun("process \(pid) has ended")
+        }
+        return auxiliaryVector(pid) == vector ? nil : replaced(pid)
+    }
+    private static func auxiliaryVector(_ pid: pid_t) -> [UInt8] { ProcessStatus.readAll("/proc/\(pid)/auxv") ?? [] }
+    private static func replaced(_ pid: pid_t) -> Refusal {
+        .cannotRun("process \(pid) executes another program in this moment, or ends: try again")
+    }
+
     private static func link(_ path: String) -> String? {
         var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink(path, &bytes, bytes.count)
@@ -86,6 +135,7 @@ package struct AttachTarget {
 
     /// Why ptrace(2) was refused, and what helps.
     static func refused(_ pid: pid_t, _ error: Int32) -> Refusal {
+        if !ProcessStatus.isAlive(pid) { return .cannotRun("process \(pid) has ended") }
         guard error == EPERM || error == EACCES else {
             return .cannotRun("process \(pid) cannot be attached to: \(String(cString: strerror(error)))")
         }

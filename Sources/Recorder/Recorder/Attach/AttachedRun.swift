@@ -137,7 +137,7 @@ package struct AttachedRun {
             injection = try AgentInjection(target)
             try injection.begin(settings)
         } catch {
-            if SessionFiles.all(template, session: session).isEmpty { removeDirectory() }
+            removeDirectory()
             throw error
         }
         let begun = clockTime()
@@ -160,10 +160,10 @@ package struct AttachedRun {
         return Result(recording: recording, end: end, stops: injection.stops)
     }
 
+    /// Nothing was recorded. What the process has begun to write goes as well; a child that it forked meanwhile keeps its trace.
     private func removeDirectory() {
-        for name in RunDirectory.names(in: directory) ?? [] where EndedTrace.isOne(directory + "/" + name, mayBeEmpty: true) {
-            unlink(directory + "/" + name)
-        }
+        let kept = Set(SessionFiles.all(template, session: session).filter { $0.pid != UInt32(target.pid) }.map(\.path))
+        for path in (RunDirectory.names(in: directory) ?? []).map({ directory + "/" + $0 }) where !kept.contains(path) { unlink(path) }
         rmdir(directory)
     }
 
@@ -246,12 +246,15 @@ package struct AttachedRun {
                 collector.end()
                 bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: header.current.next_offset)
                 header.limit(extendedOffset: bytes)
+                // It is of who has asked for it, who may replace or remove it; refused where nobody has two users.
+                if target.user != geteuid() { _ = fchown(header.file, geteuid(), getegid()) }
             }
             return .init(
                 path: header.path, bytes: bytes, isRoot: isRoot, isEnded: isGone || isOver || isRoot && isReplaced,
                 isBeingWritten: !isGone && !isOver && !(isRoot && isReplaced))
         }
         var path = directory
+        if target.user != geteuid() { _ = chown(directory, geteuid(), getegid()) }
         if files.count <= 1, files.allSatisfy({ $0.isEnded }) {
             if files.isEmpty {
                 rmdir(directory)

@@ -128,6 +128,8 @@ struct LedThread {
         try begin(RECORDER_CLONE, [UInt64(RECORDER_TASK_FLAGS), stack &+ stackBytes])
         try Self.check(recorder_tracee_follow(tid, 1))
         let child = try reach(RECORDER_CLONES, or: RECORDER_LEAVES).child // without a child it has failed
+        var isReleased = false
+        defer { if child > 0, !isReleased { _ = recorder_tracee_release(child, 0) } }
         try Self.check(recorder_tracee_follow(tid, 0))
         if child > 0 { try reach(RECORDER_LEAVES) }
         let result = Int64(bitPattern: withUnsafePointer(to: try current()) { recorder_result($0) })
@@ -140,9 +142,13 @@ struct LedThread {
         try Self.check(recorder_tracee_registers(child, &registers))
         recorder_set_task(&registers, function, argument, stack, stackBytes)
         try Self.check(recorder_tracee_set_registers(child, &registers))
+        isReleased = true
         try Self.check(recorder_tracee_release(child, 0))
         return child
     }
+
+    /// It could not go on, since it was killed: nothing of it is left, so that exec(2) in another thread goes on.
+    func forget() { _ = recorder_tracee_release(tid, 0) }
 
     /// It goes on where it was. Returns for how many nanoseconds it has stood still.
     @discardableResult

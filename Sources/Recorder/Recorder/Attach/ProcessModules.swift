@@ -51,7 +51,9 @@ struct ProcessModules {
         else {
             throw found.isEmpty
                 ? AttachTarget.refused(pid, EACCES)
-                : .cannotRun("process \(pid) has not the GNU C library (or two of it), which the agent needs: it cannot be recorded")
+                : .cannotRun(
+                    "process \(pid) has not the GNU C library (or two of it), which the agent needs: it cannot be recorded; or it has only just begun: try again"
+                )
         }
         (self.libc, self.loader) = (libc, loader)
         guard let file = Self.file(libc, pid), let place = Self.call(in: file, libc, memory) else {

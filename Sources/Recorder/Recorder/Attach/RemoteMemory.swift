@@ -12,6 +12,12 @@ final class RemoteMemory {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
+    /// The process still has this memory: it has neither ended nor called exec (mem_rw of fs/proc/base.c reads 0 bytes of memory that nobody uses).
+    var isInUse: Bool {
+        var byte: UInt8 = 0
+        return pread(descriptor, &byte, 1, 0) != 0
+    }
+
     /// Fewer than wanted where a page is missing.
     func bytes(_ address: UInt64, _ count: Int) -> [UInt8] {
         guard let offset = off_t(exactly: address) else { return [] }

@@ -12,8 +12,8 @@ struct ThreadSearch {
     /// The longest of them, in nanoseconds.
     private(set) var longest: UInt64 = 0
     private var sightings: [pid_t: Sighting] = [:]
-    /// Threads that have not come out of the kernel since they were to stop.
-    private var late: [pid_t] = []
+    /// A thread that has not come out of the kernel since it was to stop. Nobody else is stopped meanwhile.
+    private var late: pid_t?
 
     /// A thread that runs is best, since it is on its way to a call. Who waits without end comes next; who waits for a time begins anew with
     /// what is left of it, if the kernel does that.
@@ -42,7 +42,9 @@ struct ThreadSearch {
             if threads.isEmpty { throw .cannotRun("process \(target.pid) has ended") }
             let waited = clockTime() - begin
             letGo()
-            for tid in threads where !late.contains(tid) {
+            // Another thread may be calling exec: it holds the lock that PTRACE_SEIZE takes (cred_guard_mutex, fs/exec.c), and waits until the tracer
+            // has waited for all others.
+            for tid in threads where late == nil {
                 guard let line = WaitSnapshot.line("/proc/\(target.pid)/task/\(tid)/syscall") else {
                     if errno == EPERM || errno == EACCES { throw AttachTarget.refused(target.pid, errno) }
                     continue
@@ -55,6 +57,7 @@ struct ThreadSearch {
                 sightings[tid] = nil
             }
             looks += 1
+            if looks % 64 == 0, let change = target.change { throw change }
             // Who wakes for a moment only is missed by a look now and then.
             if looks % 64 == 0 { sched_yield() }
             if waited > Self.untilResumed { usleep(500) }
@@ -64,14 +67,11 @@ struct ThreadSearch {
         )
     }
 
-    /// Whoever has stopped since goes on. To be called now and then.
-    mutating func letGo() {
-        late.removeAll {
-            let stop = recorder_tracee_wait($0, 0)
-            if stop.kind == RECORDER_RUNS.rawValue { return false }
-            if stop.kind != RECORDER_GONE.rawValue { _ = recorder_tracee_release($0, stop.signal) }
-            return true
-        }
+    /// It goes on if it has stopped since.
+    private mutating func letGo() {
+        guard let tid = late, case let stop = recorder_tracee_wait(tid, 1_000_000), stop.kind != RECORDER_RUNS.rawValue else { return }
+        if stop.kind != RECORDER_GONE.rawValue { _ = recorder_tracee_release(tid, stop.signal) }
+        late = nil
     }
 
     // MARK: - Who runs, and who waits
@@ -144,7 +144,14 @@ struct ThreadSearch {
 
     /// nil: it is not where it would have to be, and runs on.
     private mutating func stop(_ tid: pid_t) throws(Refusal) -> LedThread? {
-        let error = recorder_tracee_seize(tid)
+        var error = recorder_tracee_seize(tid)
+        if error == EPERM {
+            // A thread that has ended may not be traced (ptrace_attach of kernel/ptrace.c), and one that calls exec waits until all others have.
+            usleep(1000)
+            if target.change != nil { return nil }
+            error = recorder_tracee_seize(tid)
+            if error == EPERM, hasEnded(tid) { return nil }
+        }
         if error == ESRCH { return nil }
         guard error == 0 else { throw AttachTarget.refused(target.pid, error) }
         stops += 1
@@ -169,16 +176,14 @@ struct ThreadSearch {
                 _ = recorder_tracee_resume(tid, 1, signal)
                 continue
             case RECORDER_INTERRUPTED.rawValue, RECORDER_ENTERS.rawValue:
-                guard recorder_tracee_registers(tid, &registers) == 0 else { return nil }
+                guard recorder_tracee_registers(tid, &registers) == 0 else { return release(tid) }
             case RECORDER_RUNS.rawValue:
-                late.append(tid)
+                late = tid
                 return nil
             case RECORDER_LEAVES.rawValue:
                 _ = recorder_tracee_resume(tid, 1, 0)
                 continue
-            default:
-                _ = recorder_tracee_release(tid, 0)
-                return nil
+            default: return release(tid)
             }
             if stop.kind == RECORDER_ENTERS.rawValue {
                 if isHarmless(tid, registers, isInCall: true), let led = lead(tid, registers, isEntered: true, begin) { return led }
@@ -187,7 +192,7 @@ struct ThreadSearch {
                 calls += 1
                 guard kind == RECORDER_CALL_BRIEF || kind == RECORDER_CALL_SHORT, calls < Self.mostCalls,
                     recorder_tracee_resume(tid, 1, 0) == 0
-                else { break }
+                else { return release(tid) }
                 continue
             }
             switch (recorder_system_call(&registers), Int64(bitPattern: recorder_result(&registers))) {
@@ -204,20 +209,30 @@ struct ThreadSearch {
             default:
                 if calls == 0 {
                     // To its next system call. It runs there by itself.
-                    guard recorder_tracee_resume(tid, 1, 0) == 0 else { return nil }
+                    guard recorder_tracee_resume(tid, 1, 0) == 0 else { return release(tid) }
                     calls = 1
                     continue
                 }
                 if isHarmless(tid, registers, isInCall: false), let led = lead(tid, registers, isEntered: false, begin) { return led }
             }
-            break
+            return release(tid)
         }
+    }
+
+    /// Whoever was stopped and is not led goes on, or is waited for if it was killed: exec(2) in another thread waits for that.
+    private func release(_ tid: pid_t) -> LedThread? {
         _ = recorder_tracee_release(tid, 0)
         return nil
     }
 
+    private func hasEnded(_ tid: pid_t) -> Bool {
+        ProcessFacts(path: "/proc/\(target.pid)/task/\(tid)/status").map { "ZXx".contains($0.state) } ?? true
+    }
+
+    /// nil: it is gone, or has executed another program since the process was looked at.
     private func lead(_ tid: pid_t, _ registers: recorder_registers, isEntered: Bool, _ begin: UInt64) -> LedThread? {
-        try? LedThread(tid, of: target, registers, isEntered: isEntered, stoppedAt: begin)
+        if target.change != nil { return nil }
+        return try? LedThread(tid, of: target, registers, isEntered: isEntered, stoppedAt: begin)
     }
 
     // MARK: - Places
