@@ -1,9 +1,14 @@
 // tree: none
 // A process that is attached to: threads that wait in many ways and count what they should not see, threads that compute, and one that calls
-// another module all the time. It answers on its standard output what is asked on its standard input: a word a line.
+// another module all the time. It answers on its standard output what is asked on its standard input: a word a line. To `count` it answers how
+// many calls it has made; how many waits were interrupted, and how many ended early; by how many microseconds the latest was late since it was last
+// asked; other errors; wrong results.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -13,16 +18,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
 #include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/ipc.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 long before(long), after(long);
 
-static _Atomic long calls, interrupted, early, other, wrong, turns;
+static _Atomic long calls, interrupted, early, late, other, wrong, turns;
 static _Atomic int is_over;
 
 static double now(void) {
@@ -30,7 +41,7 @@ static double now(void) {
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
-enum { MS = 50 };
+enum { MS = 100 };
 static const struct timespec length = {0, MS * 1000000};
 static struct timespec at(clockid_t clock) {
     struct timespec time;
@@ -105,20 +116,123 @@ static int child_waits(void) {
     int status;
     return waitpid(child, &status, 0) == child ? 0 : -1;
 }
-static int (*const waits[])(void) = {
-    sleeps, sleeps_until, polls, ppolls, selects, epoll_waits, epoll_pwaits, receives, condition_waits, semaphore_waits, signal_waits,
-    child_waits,
+static int futex_waits(void) {
+    static int word;
+    return ends_in((int)syscall(SYS_futex, &word, 0 /* FUTEX_WAIT */, 0, &length, 0, 0), ETIMEDOUT);
+}
+static int accepts(void) {
+    static int listener = -1;
+    if (listener < 0) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        listener = socket(AF_INET, SOCK_STREAM, 0);
+        if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 1)) return -1;
+        setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0, MS * 1000}, sizeof(struct timeval));
+    }
+    return ends_in(accept(listener, 0, 0), EAGAIN);
+}
+static int semaphores = -1; // System V's: they outlive the process unless it removes them
+static int sets_of_semaphores_wait(void) {
+    if (semaphores < 0) semaphores = semget(IPC_PRIVATE, 1, 0600);
+    return ends_in(semtimedop(semaphores, &(struct sembuf){0, -1, 0}, 1, &length), EAGAIN);
+}
+static int events_of_aio(void) {
+    static aio_context_t context;
+    struct io_event event;
+    if (!context && syscall(SYS_io_setup, 4, &context)) return -1;
+    return (int)syscall(SYS_io_getevents, context, 1L, 1L, &event, &length);
+}
+
+// These end when somebody else writes.
+static void *write_now_and_then(void *end) {
+    while (!is_over) {
+        struct timespec rest = length;
+        while (nanosleep(&rest, &rest)) {}
+        if (writev(*(int *)end, &(struct iovec){"12345678", 8}, 1) != 8) other++; // calls of write are counted
+    }
+    return 0;
+}
+static int reads(void) {
+    static int ends[2];
+    pthread_t thread;
+    char bytes[8];
+    if (!ends[0] && (pipe(ends) || pthread_create(&thread, 0, write_now_and_then, &ends[1]))) return -1;
+    return read(ends[0], bytes, 8) == 8 ? 0 : -1;
+}
+static int receives_all(void) {
+    static int ends[2];
+    pthread_t thread;
+    char bytes[16];
+    if (!ends[0] && (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) || pthread_create(&thread, 0, write_now_and_then, &ends[1]))) return -1;
+    return recv(ends[0], bytes, 16, MSG_WAITALL) == 16 ? 0 : -1; // half of it comes before the other
+}
+static int watches_files(void) {
+    static int watch = -1;
+    if (watch < 0) {
+        close(open("watched", O_CREAT | O_WRONLY, 0600));
+        watch = inotify_init1(0);
+        if (inotify_add_watch(watch, "watched", IN_OPEN) < 0) return -1;
+    }
+    pid_t child = fork();
+    if (!child) {
+        struct timespec rest = length;
+        while (nanosleep(&rest, &rest)) {}
+        _exit(open("watched", O_RDONLY) < 0);
+    }
+    char bytes[4096];
+    int result = (int)read(watch, bytes, sizeof bytes), error = errno, status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    errno = error;
+    return result > 0 ? 0 : -1;
+}
+
+// Waits with a timeout, which are not to end before it, nor much after; and others.
+static const struct wait { int (*once)(void); int is_timed, may_be_early; } waits[] = {
+    {sleeps, 1, 0}, {sleeps_until, 1, 0}, {polls, 1, 0}, {ppolls, 1, 0}, {selects, 1, 0}, {epoll_waits, 1, 0}, {epoll_pwaits, 1, 0}, {receives, 1, 0},
+    {condition_waits, 1, 0}, {semaphore_waits, 1, 0}, {signal_waits, 1, 0}, {futex_waits, 1, 0}, {accepts, 1, 0}, {sets_of_semaphores_wait, 1, 0},
+    {events_of_aio, 1, 0}, {child_waits, 0, 0}, {reads, 0, 1}, {receives_all, 0, 1}, {watches_files, 0, 0},
 };
 enum { WAITS = sizeof waits / sizeof *waits };
 
-static void *wait_on(void *given) {
-    int (*wait)(void) = given;
+// For how long this thread could have run and had no processor, in seconds: nobody's fault (Documentation/scheduler/sched-stats.rst).
+static double run_delay(void) {
+    char text[100] = "";
+    unsigned long delay = 0;
+    int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (file < 0 || read(file, text, sizeof text - 1) <= 0 || sscanf(text, "%*u %lu", &delay) != 1) delay = 0;
+    close(file);
+    return 1e-9 * (double)delay;
+}
+// For how long the machine has not woken anybody, on each of its processors, in microseconds: one that is virtual may have none itself.
+static _Atomic long stalled;
+static void *watch_the_machine(void *given) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((int)(long)given, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
     while (!is_over) {
-        double begin = now();
-        int result = wait();
+        double begin = now(), delay = run_delay();
+        nanosleep(&(struct timespec){0, 10000000}, 0);
+        double excess = now() - begin - 0.010 - (run_delay() - delay);
+        if (excess > 0.001) stalled += (long)(excess * 1e6);
+    }
+    return 0;
+}
+
+static void *wait_on(void *given) {
+    const struct wait *wait = given;
+    while (!is_over) {
+        double begin = now(), delay = run_delay();
+        long stalls = stalled;
+        int result = wait->once();
+        double took = now() - begin;
         if (result < 0 && errno == EINTR) interrupted++;
         else if (result) other++;
-        else if (now() - begin < 0.001 * (MS - 2)) early++;
+        else if (took < 0.001 * (MS - 2) && !wait->may_be_early) early++;
+        long excess = (long)(1e6 * (took - 0.001 * MS - (run_delay() - delay)));
+        if (!wait->is_timed || excess < 10000) continue;
+        usleep(50000); // the threads that watch the machine have noticed
+        excess -= stalled - stalls;
+        for (long latest = late; excess > latest && !atomic_compare_exchange_weak(&late, &latest, excess);) {}
     }
     return 0;
 }
@@ -192,7 +306,11 @@ int main(int count, char **words) {
     static int ends[2];
     if (computes) return compute(0) != 0; // all that there is
     if (pipe(ends)) return 1;
-    for (int n = 0; n < WAITS && !busy; n++) pthread_create(&thread, 0, wait_on, (void *)waits[n]);
+    for (int n = 0; n < WAITS && !busy; n++) pthread_create(&thread, 0, wait_on, (void *)&waits[n]);
+    cpu_set_t processors;
+    if (!busy && !sched_getaffinity(0, sizeof processors, &processors))
+        for (long n = 0; n < CPU_SETSIZE; n++)
+            if (CPU_ISSET(n, &processors)) pthread_create(&thread, 0, watch_the_machine, (void *)n);
     pthread_create(&thread, 0, drain, &ends[0]);
     pthread_create(&thread, 0, call, &ends[1]);
     if (busy) pthread_create(&thread, 0, compute, 0);
@@ -214,12 +332,13 @@ int main(int count, char **words) {
         } else if (!strcmp(line, "end\n")) {
             break;
         } else {
-            printf("%ld %ld %ld %ld %ld\n", (long)calls, (long)interrupted, (long)early, (long)other, (long)wrong);
+            printf("%ld %ld %ld %ld %ld %ld\n", (long)calls, (long)interrupted, (long)early, atomic_exchange(&late, 0), (long)other, (long)wrong);
         }
         fflush(stdout);
     }
     is_over = 1;
     printf("%ld %ld %ld %ld\n", (long)interrupted, (long)early, (long)other, (long)wrong);
     fflush(stdout);
+    if (semaphores >= 0) semctl(semaphores, 0, IPC_RMID);
     _exit(0);
 }
