@@ -156,7 +156,7 @@ def running(server, prefix, variables, folder):
             except OSError:
                 time.sleep(0.01)
         server.set_up()
-        yield
+        yield process
     finally:
         process.send_signal(signal.SIGTERM)
         try:
