@@ -23,6 +23,21 @@ enum ProcessMaps {
         readingsLeft &-= 1
         return read(descriptor, address)
     }
+    /// Returns true if some of these addresses may be written to. nil: the kernel has no such call.
+    static func hasWritable(in range: Range<UInt64>) -> Bool? {
+        let path: StaticString = "/proc/self/maps"
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
+        if failed(descriptor) { return nil }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        let writable: UInt64 = 0x02, orNext: UInt64 = 0x10 // PROCMAP_QUERY_VMA_WRITABLE, PROCMAP_QUERY_COVERING_OR_NEXT_VMA
+        var words = Query(repeating: 0)
+        words[0] = UInt64(MemoryLayout<Query>.size)
+        words[1] = writable | orNext
+        words[2] = range.lowerBound
+        let result = withUnsafeMutablePointer(to: &words) { SystemCall.call(SystemCall.ioctl, descriptor, query, bits($0)) }
+        if result == -Failure.noEntry { return false }
+        return result == 0 ? words[3] < range.upperBound : nil
+    }
     /// A line begins with `start-end `, in hexadecimal digits.
     private static func read(_ descriptor: Int, _ address: UInt64) -> Range<UInt64>? {
         var bytes = InlineArray<4096, UInt8>(repeating: 0)

@@ -15,11 +15,23 @@ enum ExchangedCode {
     /// An emulator translates again what is written to, a word at a time.
     private static var isByWords: Bool { EntryPatch.changesWords && !TraceSpace.isRealKernel }
 
+    private static var mostBytes: Int { Memory.pageBytes &* 64 }
+
+    /// The copy of a block. Kept: to make its pages anew for each of some hundred blocks costs more than all copying.
+    nonisolated(unsafe) private static var space: UnsafeMutableRawPointer?
+    private static func copySpace() -> UnsafeMutableRawPointer? {
+        if space == nil, let pages = Memory.pages(mostBytes) {
+            Memory.populate(pages, mostBytes)
+            space = pages
+        }
+        return space
+    }
+
     /// As much of the module's code as is exchanged at once. Always the same blocks, so that they stay few: each is a mapping of its own
     /// afterwards, of which a process has 65,530 (vm.max_map_count). nil: the bytes are in two of them, or this code is not to be
     /// changed, or it lies in the module's first page, which FilePages takes for a moment.
     static func block(of bytes: Range<UInt64>, in image: Image) -> Range<UInt64>? {
-        let page = UInt64(Memory.pageBytes), most = page &* 64
+        let page = UInt64(Memory.pageBytes), most = UInt64(mostBytes)
         if bytes.lowerBound < (image.low & ~(page &- 1)) &+ page && !isByWords { return nil }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n), start = image.bias &+ segment.address
@@ -33,13 +45,12 @@ enum ExchangedCode {
     }
 
     /// Puts what `change` makes of a copy of the block in its place. False: it is as it was.
+    /// ModuleLock is held.
     static func exchange(_ block: Range<UInt64>, of image: Image, _ change: (UnsafeMutableRawPointer) -> Void) -> Bool {
         let byteCount = Int(block.upperBound &- block.lowerBound)
         if isWritable(block) { return false } // a program that has made its code writable writes to it
         if isByWords { return changeWords(block, change) }
-        guard let wanted = Memory.pages(byteCount) else { return false }
-        defer { Memory.release(wanted, byteCount) }
-        Memory.populate(wanted, byteCount)
+        guard let wanted = copySpace() else { return false }
         wanted.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
         change(wanted)
         guard let code = FilePages.map(block, of: image) else { return false }
@@ -63,15 +74,19 @@ enum ExchangedCode {
         let page = Memory.pageBytes
         var offset = 0
         while offset < byteCount {
-            if !Memory.isSame(wanted + offset, code + offset, page) {
-                if Memory.populate(code + offset, page) != 0 { return false }
-                (code + offset).copyMemory(from: wanted + offset, byteCount: page)
+            var end = offset
+            while end < byteCount && !Memory.isSame(wanted + end, code + end, page) { end = end &+ page }
+            if end > offset {
+                if Memory.populate(code + offset, end &- offset) != 0 { return false }
+                (code + offset).copyMemory(from: wanted + offset, byteCount: end &- offset)
             }
-            offset = offset &+ page
+            offset = end &+ page
         }
         return true
     }
     private static func isWritable(_ block: Range<UInt64>) -> Bool {
+        // Not for counts, which a program is that may have restricted its system calls since.
+        if Process.isAttached, let isSome = ProcessMaps.hasWritable(in: block) { return isSome }
         var address = block.lowerBound
         while address < block.upperBound {
             if Memory.tryWriting(address) != -Failure.address { return true }
