@@ -9,6 +9,7 @@ struct CodeChange: BitwiseCopyable {
     /// How many bytes do, and how many must stay what they are.
     let count: UInt8, needed: UInt8
     fileprivate(set) var isInPlace = false
+    fileprivate(set) var isChosen = true
     /// The bytes, the first one lowest.
     let old: UInt64, new: UInt64
     /// The function that is recorded in this way.
@@ -101,6 +102,10 @@ struct ChangedEntries: BitwiseCopyable {
 
     // MARK: - In place
 
+    /// The functions, by their addresses, that `put` is to change.
+    mutating func choose(_ isChosen: (UInt64) -> Bool) {
+        for n in 0..<capacity where changes![n].count > 0 { changes![n].isChosen = isChosen(changes![n].function) }
+    }
     /// Returns how many of the functions are recorded.
     mutating func put(in image: Image) -> UInt32 {
         mayBeInPlace = true // before the first: a child that is forked meanwhile has some
@@ -144,14 +149,14 @@ struct ChangedEntries: BitwiseCopyable {
     /// Puts the changes that are not there in place, or back.
     @inline(never) private func exchange(in image: Image, isPutting: Bool) {
         var latest: Range<UInt64> = 0..<0
-        for n in 0..<capacity where changes![n].count > 0 && changes![n].isInPlace != isPutting {
+        for n in 0..<capacity where changes![n].isDue(isPutting) {
             let bytes = changes![n].bytes
             if bytes.lowerBound >= latest.lowerBound && bytes.lowerBound < latest.upperBound { continue } // the kernel has refused
             guard let block = ExchangedCode.block(of: bytes, in: image) else { continue }
             latest = block
             let isExchanged = ExchangedCode.exchange(block, of: image) { copy in
                 let end = UnsafeRawPointer(copy) + Int(block.upperBound &- block.lowerBound)
-                for k in n..<capacity where changes![k].isWanted(in: block, isPutting) {
+                forEach(from: n, in: block, isPutting) { k in
                     let change = changes![k], code = copy + Int(change.address &- block.lowerBound)
                     if change.matches(code, isPutting ? change.old : change.new, until: end) {
                         change.write(isPutting ? change.new : change.old, to: code)
@@ -159,18 +164,32 @@ struct ChangedEntries: BitwiseCopyable {
                 }
             }
             if !isExchanged { continue }
-            for k in n..<capacity where changes![k].isWanted(in: block, isPutting) {
+            forEach(from: n, in: block, isPutting) { k in
                 let code = UnsafeRawPointer(bitPattern: UInt(changes![k].address))!
                 changes![k].isInPlace = isPutting && changes![k].matches(code, changes![k].new, until: code + Int(changes![k].needed))
             }
+        }
+    }
+    /// Calls `body` with the number of each change of the block that is to be put in place, or back.
+    @inline(__always) private func forEach(from first: Int, in block: Range<UInt64>, _ isPutting: Bool, _ body: (Int) -> Void) {
+        var n = first
+        while n < siteCount {
+            if changes![n].isWanted(in: block, isPutting) { body(n) }
+            n = n &+ 1
+        }
+        n = max(n, firstEntry)
+        while n < capacity && changes![n].address < block.upperBound {
+            if changes![n].isWanted(in: block, isPutting) { body(n) }
+            n = n &+ 1
         }
     }
 }
 
 extension CodeChange {
     fileprivate var bytes: Range<UInt64> { address..<(address &+ UInt64(count)) }
+    fileprivate func isDue(_ isPutting: Bool) -> Bool { count > 0 && isInPlace != isPutting && (isChosen || !isPutting) }
     fileprivate func isWanted(in block: Range<UInt64>, _ isPutting: Bool) -> Bool {
-        count > 0 && isInPlace != isPutting && address >= block.lowerBound && address &+ UInt64(count) <= block.upperBound
+        isDue(isPutting) && address >= block.lowerBound && address &+ UInt64(count) <= block.upperBound
     }
 }
 

@@ -23,9 +23,23 @@ enum PatchedFunctions {
         var base: UInt64 = 0 // base of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each hook, where they are to be put back
         var firstWritten: UInt64 = 0 // lowest address in the module at which something was written
-        var entries: ChangedEntries? // changes while threads run (the agent is attached), of the functions that are `selected`
-        var selected: UInt64 = 0
+        var entries: ChangedEntries? // changes while threads run (the agent is attached)
+        var module = 0
+        var chosen: UnsafeMutablePointer<UInt8>? // Work.chosen, of these entries
+        var functionCount = 0, chosenCount: UInt32 = 0
+
+        /// Returns true if it has stubs and changes for all that are chosen now.
+        func serves(_ work: Work) -> Bool {
+            guard entries != nil, module == work.index, base == work.base, functionCount == work.plan.functionCount, let chosen else {
+                return false
+            }
+            for n in 0..<functionCount where work.chosen[n] != 0 && chosen[n] == 0 { return false }
+            return true
+        }
     }
+    /// Areas of other functions of a module, which were chosen when the agent was attached before. Each takes some of the few addresses that
+    /// landings can have: who comes back to the same functions finds the same area.
+    nonisolated(unsafe) private static var earlier = Table<Area>()
     nonisolated(unsafe) private static var areas = Table<Area>() // ModuleLock is held by who appends
 
     /// Returns true if the function records its calls itself, so that no slot needs to.
@@ -83,10 +97,14 @@ enum PatchedFunctions {
         for n in 0..<areas.count where areas[n].entries?.mayBeInPlace ?? false {
             areas.pointer(n).pointee.entries!.putBack(in: ModuleTable.modules.pointer(n).pointee.image)
         }
+        for n in 0..<earlier.count where earlier[n].entries!.mayBeInPlace { // the kernel has refused before
+            earlier.pointer(n).pointee.entries!.putBack(in: ModuleTable.modules.pointer(earlier[n].module).pointee.image)
+        }
     }
     /// The module is no longer mapped.
     static func forget(_ index: Int) {
         if index < areas.count && areas[index].entries != nil { areas.pointer(index).pointee.entries!.forget() }
+        for n in 0..<earlier.count where earlier[n].module == index { earlier.pointer(n).pointee.entries!.forget() }
     }
     /// True if the process has one thread, and that has not entered the program. Otherwise the code of modules may be running, which is
     /// not executable while it is patched, or be returned to in the middle of what is replaced.
@@ -198,16 +216,12 @@ enum PatchedFunctions {
         static let isChosen: UInt8 = 1
         static let isAsked: UInt8 = 2 // if its code does not say otherwise, by its name
 
+        var keepsChosen = false // the area has it
+
         var plan: PlanContent { source.plan }
-        /// A number for the functions that are to be patched: another time others may be.
-        var selection: UInt64 {
-            var number: UInt64 = 1
-            for n in 0..<plan.functionCount where chosen[n] != 0 { number = plan_mix(number, UInt64(n)) }
-            return number
-        }
 
         func release() {
-            Memory.release(chosen, max(plan.functionCount, 1))
+            if !keepsChosen { Memory.release(chosen, max(plan.functionCount, 1)) }
             Memory.release(stubs, plan.functionCount &* MemoryLayout<UInt64>.stride)
             source.release()
         }
@@ -432,25 +446,47 @@ enum PatchedFunctions {
 
     /// Threads may be running the module's code, or come back to any of it.
     private static func applyBesideThreads(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
-        let image = withUnsafePointer(to: &module.pointee.image) { $0 }, old = areas[work.index]
+        let image = withUnsafePointer(to: &module.pointee.image) { $0 }
         if !isAsPlanned(&work, image) {
             refuse(module, "its code differs from its plan: something has changed it")
             return false
         }
         if work.count == 0 { return true }
-        let selection = work.selection
-        if old.entries == nil || old.selected != selection || old.base != work.base {
+        if !areas[work.index].serves(work) && !exchangeArea(work) {
             guard var area = makeFilledArea(&work, module) else { return false }
             area.entries = chooseEntries(work, area, image)
-            area.selected = selection
             if area.entries == nil {
                 refuse(module, "there is no memory for it")
                 return false
             }
+            area.module = work.index
+            area.chosen = work.chosen
+            area.functionCount = work.plan.functionCount
+            area.chosenCount = work.count
+            work.keepsChosen = true
+            if areas[work.index].entries != nil { _ = earlier.append(areas[work.index]) }
             areas[work.index] = area
         }
-        work.left = work.count &- areas.pointer(work.index).pointee.entries!.put(in: image.pointee)
+        let area = areas.pointer(work.index), plan = work.plan, chosen = work.chosen, base = work.base
+        if area.pointee.chosenCount == work.count {
+            area.pointee.entries!.choose { _ in true }
+        } else {
+            area.pointee.entries!.choose { function in
+                plan.number(at: UInt32(truncatingIfNeeded: function &- base)).map { chosen[$0] != 0 } ?? false
+            }
+        }
+        work.left = work.count &- area.pointee.entries!.put(in: image.pointee)
         return true
+    }
+    /// Takes an earlier area of the module that has all that is chosen. False: there is none.
+    private static func exchangeArea(_ work: Work) -> Bool {
+        for n in 0..<earlier.count where earlier[n].serves(work) {
+            let area = earlier[n]
+            earlier[n] = areas[work.index]
+            areas[work.index] = area
+            return true
+        }
+        return false
     }
     /// nil: there is no memory.
     private static func chooseEntries(_ work: Work, _ area: Area, _ image: UnsafePointer<Image>) -> ChangedEntries? {
