@@ -129,7 +129,7 @@ static void allocates(long n) {
     if (n % 100 == 0) malloc_trim(0);
 }
 
-static __thread volatile long handled; // by this thread, on its alternate stack
+static __thread volatile long handled; // signals of this thread, on its alternate stack
 static __thread char *alternate;
 static __thread sigjmp_buf way_out;
 static __thread volatile int wants_out;
