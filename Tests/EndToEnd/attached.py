@@ -49,7 +49,8 @@ class Attached(suite.Test):
 
     @contextlib.contextmanager
     def attached(self, pid, *options, status=0):
-        """While it records. The tool is told to end by SIGINT. Afterwards `tool.said` is what it said."""
+        """While it records. The tool is told to end by SIGINT. Afterwards `tool.said` is what it said, and `tool.waited` for how
+        many microseconds it could have run and had no processor."""
         tool = subprocess.Popen([self.settings.tool, "attach", str(pid), "-o", self.trace(), "--force", *options], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.made, env=self.environment())
         try:
@@ -58,6 +59,10 @@ class Attached(suite.Test):
             yield tool
             with contextlib.suppress(ProcessLookupError):
                 tool.send_signal(signal.SIGINT)
+            with contextlib.suppress(ChildProcessError):  # a test has waited for it
+                os.waitid(os.P_PID, tool.pid, os.WEXITED | os.WNOWAIT)
+                with open(f"/proc/{tool.pid}/schedstat") as file:  # a zombie still has it
+                    tool.waited = int(file.read().split()[1]) / 1000
             out, err = tool.communicate(timeout=harness.HANGS)
             tool.said += err
             expect((tool.returncode, out) == (status, ""), f"{harness.describe(tool.returncode)}: {out}{tool.said}")
@@ -138,7 +143,8 @@ def undisturbed(test, *options):
             counts = asked(process)
             expect(counts[1:3] + counts[4:] == [0, 0, 0, 0], f"interrupted, early, late, other, wrong: {counts[1:]}")
             # A wait may have been under way since the attach before.
-            stood, before_that = stood_still(tool.said), stood
+            # A thread stands still as well until the tool has noticed that it has stopped.
+            stood, before_that = stood_still(tool.said) + tool.waited, stood
             expect(counts[3] < max(stood, before_that) + LATE, f"late by {counts[3]} us, where nobody stood still for more than {max(stood, before_that)}")
             after = descriptors(process.pid)
             expect(before <= after and not [entry for entry in after if "memfd" in entry[1] or entry[1].endswith(".trace")], f"{sorted(after)}")
@@ -146,9 +152,9 @@ def undisturbed(test, *options):
             for name in ("before", "after", "own")[:3 if options else 2]:
                 # One call may have been under way when recording began.
                 expect(last - begun - 1 <= rows[name] <= counts[0] - first + 1, f"{name}: {rows[name]} of {last - begun} to {counts[0] - first}")
-            expect(abs(rows["before"] - rows["after"]) <= 1, f"{rows}")
-            if not options:  # libc calls its functions in other ways, too
-                expect(abs(rows.get("_setjmp", 0) - rows["write"]) <= 1, f"{rows}")
+            for name in () if options else ("write", "_setjmp"):  # libc calls its functions in other ways, too
+                # Slots change one after the other, and on a busy machine long after: each is judged by itself.
+                expect((last - begun) // 256 - 1 <= rows.get(name, 0) <= (counts[0] - first) // 256 + 2, f"{name}: {last - begun} to {counts[0] - first}, {rows}")
             expect(test.own_trace(process).header["flags"] & tracefile.NO_START, "it says that it saw the start")
         test.ends_well(process)
 
@@ -233,6 +239,24 @@ def goes_on_where_a_killed_tool_has_left_off(test):
         for name, least in (("first.trace", last - begun - 1), ("a.trace", 299)):  # as above
             rows = {row["name"]: row["calls"] for row in test.json("report", test.trace(name))["functions"]}
             expect(rows["before"] >= least and (rows.get("own", 0) >= least) == (name == "first.trace"), f"{name}: {rows}, {least}")
+        test.ends_well(process)
+
+
+def uses_what_it_has_made_for_other_functions_again(test):
+    """The addresses to which an instruction can jump are few, and stay taken."""
+    everything = "--functions", "*", "--functions", "*!*"
+    with test.running("busy") as process:
+        taken, counts = [], []
+        for options in [everything, ("--functions", "own"), ("--functions", "*!before"), *[everything, ("--functions", "own")] * 3, everything]:
+            with test.attached(process.pid, *options) as tool:
+                begun, last = goes_on(process, 300)
+            expect(not changed_code(process.pid), f"{options}: code that is not as it was: {changed_code(process.pid)}")
+            rows = {row["name"]: row["calls"] for row in test.json("report", test.trace())["functions"]}
+            wanted = {"own": "own" in options or options == everything, "setjmp": False}
+            expect(all((rows.get(name, 0) >= last - begun - 1) == is_wanted for name, is_wanted in wanted.items()), f"{options}: {rows}, {last - begun}")
+            taken.append(len(suite.read(f"/proc/{process.pid}/maps").splitlines()))
+            counts += re.findall(r"([\d,]+) of [\d,]+ functions recorded", tool.said) if options == everything else []
+        expect(len(set(counts)) == 1 and max(taken) <= taken[0] + 50, f"functions {counts}, mappings {taken}")
         test.ends_well(process)
 
 
