@@ -204,6 +204,9 @@ class PostgreSQL(servers.PostgreSQL):
     needs = ("pgbench", "psql")
     function, each = "AtEOXact_PgStat", 1 # at each commit
 
+    def command(self):
+        return [*super().command(), "-c", "autovacuum=off"] # the database would count its transactions, too
+
     def psql(self, command, database="postgres"):
         return self.run(["psql", "-h", "127.0.0.1", "-p", str(self.port), "-Atq", "-c", command, database], text=True).stdout.strip()
 
@@ -295,8 +298,8 @@ class Turns:
         results = []
         def load():
             try:
-                results.append(server.load(self.seconds + 3))
-            except Exception as failure: # of whatever kind, it is told by the thread that waits
+                results.append(server.load(self.seconds + 6))
+            except Exception as failure: # the thread that waits tells it, whatever it is
                 results.append(failure)
         thread = threading.Thread(target=load)
         thread.start()
