@@ -90,19 +90,45 @@ int main(void) {
     return 0;
 }
 """
-LIBRARY = r"""
+WRITTEN = r"""
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 #include "structures.h"
+int main(void) {
+    int ends[2];
+    if (pipe(ends)) return 2;
+    for (int n = 0; n < 40; n += 1 + n / 4) {
+        char from[900], to[900], name[20];
+        memset(from, 'a' + n % 26, sizeof from);
+        if (write(ends[1], from, n * 17) != n * 17) return 3;
+        if (n) printf("read(%d, \"%.*s\"%s, 900) = %d\n", ends[0], n * 17 < 512 ? n * 17 : 512, from, n * 17 > 512 ? "..." : "", n * 17), fflush(stdout);
+        if (n && read(ends[0], to, 900) != n * 17) return 4;
+        if (!n && read(-1, (void *)0x10, 900) == -1) // an emulator looks at the address first
+            printf("read(-1, 0x10, 900) = -1 %s\n", errno == EBADF ? "EBADF" : "EFAULT"), fflush(stdout);
+        sprintf(name, "%*s", n % 19, "name");
+        printf("take_filled(\"%s\", \"%.*s\", %d) = %d\n", name, n, "filled by the function, which says how many", n, n), fflush(stdout);
+        take_filled(name, to, n);
+    }
+    return 0;
+}
+"""
+LIBRARY = r"""
+#include <string.h>
+#include "structures.h"
+long take_filled(const char *name, char *to, int n) { __asm__ volatile("" ::"r"(name) : "memory"); memcpy(to, "filled by the function, which says how many", n); return n; }
 void take_strings(char *const *all, int n) { __asm__ volatile("" ::"r"(all), "r"(n) : "memory"); }
 """
 OURS = ("connect(", "bind(", "sendto(", "nanosleep(", "clock_nanosleep(", "select(", "take_strings(")
 CHOSEN = ("connect,bind,sendto,nanosleep,clock_nanosleep,select", "take_strings(all: strings, n)")
 
 
-def subject(case):
-    case.write("structures.h", "void take_strings(char *const *, int);\n")
+def subject(case, text=SOURCE):
+    case.write("structures.h", "void take_strings(char *const *, int);\nlong take_filled(const char *, char *, int);\n")
     compiler = argument_values.driver("gcc")
     case.compile("libstructures.so", "-O1", "-shared", "-fPIC", f"-I{case.made}", source=LIBRARY, compiler=compiler)
-    return case.compile("program", "-O1", f"-I{case.made}", "-L.", "-lstructures", "-Wl,-rpath,$ORIGIN", source=SOURCE, compiler=compiler)
+    return case.compile("program", "-O1", f"-I{case.made}", "-L.", "-lstructures", "-Wl,-rpath,$ORIGIN", source=text, compiler=compiler)
 
 
 def values(**variables):
@@ -133,12 +159,39 @@ def json_has_them_as_objects_and_arrays(test):
         expect(re.search("has several values, which conditions do not compare", done.stderr), done.stderr)
 
 
-MODES = {"slots": "*", "arm": "*values*"}
+def written(**variables):
+    def what_a_call_has_written_is_known_at_its_end(test):
+        program = subject(test, WRITTEN)
+        path = test.plan("read(descriptor: fd, to: bytes[result], count: size_t) -> ssize_t errno", "take_filled(name: string, to: bytes[result], n) -> long")
+        run = test.execute([program], TRACER_ARGUMENTS=path, **variables)
+        said = run.stdout.decode().splitlines()
+        found = test.lines(test.checked_trace().path, ("read(", "take_filled("))
+        different = [(a, b) for a, b in zip(said, found) if a != b]
+        expect(said == found and len(said) > 20, f"{len(said)} calls, {len(found)} in the trace; the first that differ: {different[:3]}")
+    return what_a_call_has_written_is_known_at_its_end
+
+
+def what_a_call_has_written_is_chosen_and_added_up(test):
+    program = subject(test, WRITTEN)
+    proto = "take_filled(name: string, to: bytes[result], n) -> long"
+    test.execute([program], TRACER_ARGUMENTS=test.plan(proto))
+    path = test.checked_trace().path
+    rows = json.dumps(test.json("report", path, "--by", "argument:to"))
+    expect('"fill"' in rows, rows[:300])
+    calls = [json.loads(line)["arguments"] for line in test.tool("replay", "--json", path, "--where", 'take_filled(to ~ "which")').stdout.splitlines() if "take_filled" in line]
+    expect(calls and all("which" in call["to"] for call in calls), str(calls))
+    for choice, when, wanted in ((proto, 'take_filled(to ~ "which")', "is known when the call has ended"), ("take_filled(to: bytes[result])", None, "one parameter of a function whose result is a number")):
+        done = test.tool("record", "--force", "-o", test.path("b.trace"), "--arguments", choice, *(["--when", when] if when else []), "--", "true", status=2)
+        expect(wanted in done.stderr, done.stderr)
+
+
+MODES = {"slots": "*", "arm": "*values* *written*"}
 
 
 def tests():
-    found = [argument_values.Arguments("structure_values.values.usual", values())]
+    found = [argument_values.Arguments("structure_values.values.usual", values()), argument_values.Arguments("structure_values.written.usual", written())]
     if build.ARCHITECTURE == "aarch64":
         return found
     found.append(argument_values.Arguments("structure_values.values.sites", values(TRACER_CALLSITES="1")))
+    found.append(argument_values.Arguments("structure_values.written.sites", written(TRACER_CALLSITES="1")))
     return found + suite.tests_of(__name__, argument_values.Arguments)

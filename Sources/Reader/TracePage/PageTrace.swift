@@ -67,7 +67,7 @@ struct PageTrace: Sendable {
     /// Arguments and result of a call as its line has them: `("/etc/passwd", O_RDONLY) = 3`; nil: none are recorded. Long ones are cut.
     func said(_ slice: CallTimeline.Slice) -> String? {
         if slice.arguments == nil, slice.result == nil { return nil }
-        let arguments = trace.metadata.arguments(slice.arguments), result = trace.metadata.result(slice.result)
+        let arguments = trace.metadata.arguments(slice.arguments, slice.result), result = trace.metadata.result(slice.result)
         if arguments == nil, result == nil { return nil }
         let text = shortened("(" + (arguments?.text ?? ""), Self.longestSaid) + ")"
         return text + (result.map { " = " + $0.value.text + ($0.errno.map { " " + $0 } ?? "") } ?? "")

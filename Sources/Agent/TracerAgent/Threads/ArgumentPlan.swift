@@ -70,7 +70,7 @@ enum ArgumentPlan {
             var bytes = 0, texts = 0
             for operation in all {
                 // Swift alone follows pointers: a program of more words than VALUE_WORDS is left to it.
-                if operation.kind > UInt8(ARGUMENTS_RESULT) || operation.step_count > 0 {
+                if operation.kind > UInt8(ARGUMENTS_RESULT) || operation.step_count > 0 || operation.length != 0 {
                     bytes = Int(ARGUMENTS_DATA_BYTES) &* Int(UInt8.max)
                 }
                 let isString = operation.kind == UInt8(ARGUMENTS_STRING)
@@ -202,7 +202,7 @@ enum ArgumentPlan {
     }
     private static func isRight(_ operation: arguments_operation) -> Bool {
         if operation.kind < UInt8(ARGUMENTS_VALUE) || operation.kind > UInt8(ARGUMENTS_STRINGS) || operation.bytes > 8
-            || operation.step_count > UInt8(ARGUMENTS_MOST_STEPS) || operation.length > UInt8(ARGUMENTS_LENGTH_BESIDE)
+            || operation.step_count > UInt8(ARGUMENTS_MOST_STEPS) || operation.length > UInt8(ARGUMENTS_LENGTH_RESULT)
             || !isSource(operation.source) || !isSource(operation.length_source)
         {
             return false
@@ -216,6 +216,7 @@ enum ArgumentPlan {
             return operation.step_count > 0 && operation.length == 0 && operation.length_offset > 0
                 && operation.length_offset <= UInt16(ARGUMENTS_STRING_BYTES)
         }
+        if operation.length == UInt8(ARGUMENTS_LENGTH_RESULT) { return operation.kind == UInt8(ARGUMENTS_VALUE) && operation.bytes == 8 }
         if operation.kind != UInt8(ARGUMENTS_COUNTED) { return operation.length == 0 }
         if operation.length != UInt8(ARGUMENTS_LENGTH_BESIDE) {
             return operation.length != 0 && operation.length_bytes > 0 && operation.length_bytes <= 8

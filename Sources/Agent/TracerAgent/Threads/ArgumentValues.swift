@@ -50,15 +50,59 @@ struct ArgumentValues {
         }
     }
     /// The call has just returned: nothing has changed errno since.
-    static func readResult(_ program: UInt16, _ spills: Spills, _ body: (ArgumentValues) -> Void) {
+    static func readResult(
+        _ program: UInt16, of frame: Frame, _ context: UnsafeMutablePointer<thread_context>, _ body: (ArgumentValues) -> Void
+    ) {
+        let spills = Spills(frame.pointee.stack_pointer)
         guard let operation = ArgumentPlan.result(program) else { return }
         withBuffer {
             var values = ArgumentValues($0)
             let result = operation.source == UInt8(ARGUMENTS_FROM_VECTOR) ? spills.vector(0) : spills.result
             values.append(result, Int(operation.bytes))
             if hasFailed(result, operation) { values.append(UInt64(errno), 4) }
+            var index = 0
+            for other in ArgumentPlan.operations(of: program) {
+                if other.length == UInt8(ARGUMENTS_LENGTH_RESULT) {
+                    let unused = UInt64(64 &- Int(operation.bytes) &* 8), count = Int64(bitPattern: result &<< unused) &>> Int64(unused)
+                    let address = frame.pointee.owner == nil || frame.pointee.owner == context ? recorded(index, program, frame) : nil
+                    values.append(
+                        address != nil && count >= 0 ? .counted(at: address!, count: UInt64(count)) : .unreadable(at: address ?? 0),
+                        spills.stackPointer)
+                    break
+                }
+                index &+= 1
+            }
             body(values)
         }
+    }
+
+    /// The pointer that an operation read when the call began, out of the words before the call's event: the registers have changed since. nil: they
+    /// are in another chunk.
+    private static func recorded(_ index: Int, _ program: UInt16, _ frame: Frame) -> UInt64? {
+        guard let end = frame.written else { return nil }
+        let first = end - Int(frame.pointee.words / 8), byteCount = (end - first) &* Int(ARGUMENTS_DATA_BYTES)
+        func number(at offset: Int, _ count: Int) -> UInt64? {
+            if offset &+ count > byteCount { return nil }
+            var number: UInt64 = 0
+            for n in 0..<count {
+                let place = offset &+ n, word = Event(word: first[place / Int(ARGUMENTS_DATA_BYTES)]).payload
+                number |= (word &>> UInt64(place % Int(ARGUMENTS_DATA_BYTES) &* 8) & 0xff) &<< UInt64(n &* 8)
+            }
+            return number
+        }
+        var offset = 0
+        for n in 0..<index {
+            let operation = ArgumentPlan.operation(n, of: program)
+            if operation.kind == UInt8(ARGUMENTS_STRINGS) { return nil } // nobody has wanted both
+            guard ArgumentPlan.isText(operation) else {
+                offset &+= Int(operation.bytes)
+                continue
+            }
+            guard let head = number(at: offset, 2) else { return nil }
+            let isUnread = head &>> UInt64(ARGUMENTS_TEXT_SHIFT) == UInt64(ARGUMENTS_TEXT_UNREAD)
+            offset &+= 2 &+ (isUnread ? 8 : Int(head & (1 &<< UInt64(ARGUMENTS_TEXT_SHIFT) &- 1)))
+        }
+        return number(at: offset, 8)
     }
 
     /// Calls `body` with the bytes of the string that an operation reads, how many they are, and ARGUMENTS_TEXT_: where nothing could be read, with

@@ -447,7 +447,7 @@ struct ThreadRecorder {
     func writeExit(_ frame: Frame, _ now: UInt64, _ wasAlternate: Bool, _ program: UInt16 = 0) {
         let after = time(now, within: Event.timeReach)
         if program != 0 {
-            ArgumentValues.readResult(program, Spills(frame.pointee.stack_pointer)) { append($0, program, isResult: true) }
+            ArgumentValues.readResult(program, of: frame, context) { append($0, program, isResult: true) }
         }
         if wasAlternate || isAlternateOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
         append(.exit(frame.function, after: after))

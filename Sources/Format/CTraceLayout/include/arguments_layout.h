@@ -62,7 +62,7 @@ struct arguments_operation {
     // 0: the source is the value. Otherwise it is an address: each step but the last one goes on to the pointer at an offset from there, and
     // the value is at the last offset.
     uint8_t step_count;
-    uint8_t length; // ARGUMENTS_LENGTH_: of ARGUMENTS_COUNTED
+    uint8_t length; // ARGUMENTS_LENGTH_: of ARGUMENTS_COUNTED, and of an ARGUMENTS_VALUE whose bytes the call fills
     uint8_t length_source; // as source
     uint8_t length_bytes; // as bytes
     uint16_t steps[ARGUMENTS_MOST_STEPS];
@@ -87,6 +87,7 @@ enum {
     ARGUMENTS_LENGTH_UNSIGNED = 1, // in length_source
     ARGUMENTS_LENGTH_SIGNED = 2, // the same; below 0, it is none
     ARGUMENTS_LENGTH_BESIDE = 3, // 8 bytes in the object that has the pointer
+    ARGUMENTS_LENGTH_RESULT = 4, // the call's result: what the value points to is recorded with it, as a string; of one value of a call
 };
 /// What a call's value must be (`tracer record --when`). A value that is not known, of a string that could not be read, say, is not.
 struct arguments_test {

@@ -112,6 +112,7 @@ extension Prototype {
             case .view: return ValuePlace(first, words[n][1], .counted(pointer: 8, length: 0)) // the same, string_view
             case .slice: return ValuePlace(first, words[n][1], .counted(pointer: 0, length: 8))
             case .swift: return ValuePlace(swift: first, words[n][1])
+            case .filled: return ValuePlace(first)
             case .described, .bytes: return nil
             }
         }

@@ -31,6 +31,9 @@ extension RecordedPrototype {
             throw .init(
                 reason: "\(name) is an argument of some calls only: which of them, is known after the recording: tracer report --where")
         }
+        if type == .text(.filled) {
+            throw .init(reason: "\(condition.subject.name) is known when the call has ended, after the recording: tracer report --where")
+        }
         if type.isText { return [try textTest(condition, operation)] }
         let isFlags = enumeration(type)?.areFlags ?? false
         var form = PlannedTest(operation: operation, comparison: 0, bytes: type.byteCount, isSigned: type.isSigned(areFlags: isFlags))

@@ -92,6 +92,8 @@ package indirect enum ArgumentType: Equatable, Sendable {
 package enum TextForm: Equatable, Sendable {
     /// Bytes that another parameter counts.
     case bytes(count: String)
+    /// Bytes that the call writes, as many as its result says.
+    case filled
     /// A std::string of libstdc++, by its address.
     case standard
     /// A std::string_view of libstdc++, by value.
@@ -106,7 +108,7 @@ package enum TextForm: Equatable, Sendable {
     var isOfTwoWords: Bool {
         switch self {
         case .view, .slice, .swift: true
-        case .bytes, .standard, .described: false
+        case .bytes, .filled, .standard, .described: false
         }
     }
 }
@@ -133,6 +135,8 @@ package struct Prototype: Equatable, Sendable {
         var typeName: String
         package var type: ArgumentType
         var failure: Failure
+
+        func hasFailed(_ number: Int64) -> Bool { failure == .minusOne && number == -1 || failure == .zero && number == 0 }
     }
     /// The result that says that errno has the reason.
     package enum Failure: UInt8, Sendable { case never = 0, minusOne = 1, zero = 2 }

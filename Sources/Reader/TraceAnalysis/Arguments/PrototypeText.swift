@@ -165,6 +165,10 @@ struct PrototypeParser {
             }
         }
         if take("->") { prototype.result = try result() }
+        let filled = prototype.parameters.filter { $0.type == .text(.filled) }
+        if let first = filled.first, filled.count > 1 || prototype.result?.type.isCount != true {
+            throw fail("\(first.name): bytes[result] is one parameter of a function whose result is a number: `-> ssize_t`")
+        }
         if let token { throw fail("\(token) after the end of the prototype of \(names[0])") }
         let words = prototype.parameters.map { if case .text(let form) = $0.type, form.isOfTwoWords { 2 } else { 1 } }
         if words.reduce(0, +) > Prototype.mostParameters { throw fail("\(names[0]) has more than 30 parameters") }
@@ -215,6 +219,7 @@ struct PrototypeParser {
             try need("[", "after \(name): \(name)[n], where n is the parameter that counts its bytes")
             let count = try path()
             try need("]", "after \(count)")
+            if name == "bytes", count == "result" { return ("bytes[result]", .text(.filled)) }
             return ("\(name)[\(count)]", name == "bytes" ? .text(.bytes(count: count)) : .socketAddress(count: count))
         }
         if let type = ArgumentType.byName[name] { return (name, type) }

@@ -100,6 +100,8 @@ package struct RecordedPrototype: Sendable {
     static let conditionMark = "#when "
     /// Some parameter is there only with some values of another.
     private let hasConditions: Bool
+    /// The parameter whose bytes the call writes.
+    private let filled: String?
 
     /// - Parameter machine: its enumerations are those of this ELF e_machine. nil: the text is no prototype
     package init?(text: String, machine: UInt32) {
@@ -111,6 +113,7 @@ package struct RecordedPrototype: Sendable {
             String($0.dropFirst(Self.conditionMark.count))
         }
         hasConditions = first.parameters.contains { $0.condition != nil }
+        filled = first.parameters.first { $0.type == .text(.filled) }?.name
         let name = machine == 62 ? "x86_64" : machine == 183 ? "aarch64" : ""
         enumerations = Dictionary(
             read.enumerations.filter { $0.machine == nil || $0.machine == name }.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -133,7 +136,26 @@ package struct RecordedPrototype: Sendable {
         return all
     }
 
+    /// The same with what the call has written, which the words of its result have.
+    package func arguments(_ values: RecordedValues, _ result: RecordedValues?) -> [(name: String, value: ArgumentValue)] {
+        var all = arguments(values)
+        guard let filled, let result, let n = all.firstIndex(where: { $0.name == filled }), let text = written(result) else { return all }
+        all[n].value = text
+        return all
+    }
+    /// nil: it is not known.
+    private func written(_ result: RecordedValues) -> ArgumentValue? {
+        var reader = ByteReader(result.bytes), number: Int64?
+        guard let own = prototype.result, value(own.type, &reader, &number) != nil, let number else { return nil }
+        if own.hasFailed(number), reader.integer(4) == nil { return nil }
+        return reader.isBeyond ? nil : string(&reader)
+    }
+
     /// Returns one of them; nil: the call does not have it.
+    package func argument(_ name: String, _ values: RecordedValues, _ result: RecordedValues?) -> ArgumentValue? {
+        if name == filled, let result, let text = written(result) { return text }
+        return argument(name, values)
+    }
     package func argument(_ name: String, _ values: RecordedValues) -> ArgumentValue? {
         if hasConditions { return arguments(values).first { $0.name == name }?.value }
         var reader = ByteReader(values.bytes)
@@ -179,8 +201,7 @@ package struct RecordedPrototype: Sendable {
         guard let result = prototype.result else { return nil }
         var reader = ByteReader(values.bytes), number: Int64?
         guard let value = value(result.type, &reader, &number), let number else { return nil }
-        let hasFailed = result.failure == .minusOne && number == -1 || result.failure == .zero && number == 0
-        guard hasFailed, let errno = reader.integer(4), errno != 0 else { return (value, nil) }
+        guard result.hasFailed(number), let errno = reader.integer(4), errno != 0 else { return (value, nil) }
         return (value, Self.errors.text(Int64(errno)))
     }
     private static let folders = Enumeration(
@@ -212,6 +233,7 @@ package struct RecordedPrototype: Sendable {
     /// - Parameter number: gets the value's bits with their sign; nothing for a string
     private func value(_ type: ArgumentType, _ reader: inout ByteReader, _ number: inout Int64?) -> ArgumentValue? {
         switch type {
+        case .text(.filled): break // its address
         case .string, .text: return string(&reader)
         case .strings: return strings(&reader)
         case .time, .socketAddress: return structure(type, &reader)

@@ -108,6 +108,9 @@ package struct ValuePlace: Equatable, Sendable {
             for (n, step) in steps.enumerated() { offsets.storeBytes(of: UInt16(step), toByteOffset: n * 2, as: UInt16.self) }
         }
         switch reading {
+        case .value where type == .text(.filled):
+            operation.kind = UInt8(ARGUMENTS_VALUE)
+            operation.length = UInt8(ARGUMENTS_LENGTH_RESULT)
         case .value: operation.kind = UInt8(type == .string ? ARGUMENTS_STRING : type == .strings ? ARGUMENTS_STRINGS : ARGUMENTS_VALUE)
         case .bytes(let count):
             operation.kind = UInt8(ARGUMENTS_BYTES)

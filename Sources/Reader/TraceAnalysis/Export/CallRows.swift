@@ -52,7 +52,7 @@ struct CallRows: CallSink, ~Copyable {
         if _fastPath(arguments == nil && result == nil) { return text.append(ends[function]) }
         text.append(names[function])
         let metadata = thread.source.trace.metadata, end = metadata.result(result)
-        let named = metadata.arguments(arguments).map { CSV.field($0.json.text(lines: 0)) } ?? ""
+        let named = metadata.arguments(arguments, result).map { CSV.field($0.json.text(lines: 0)) } ?? ""
         text.append("," + named + "," + (end.map { CSV.field($0.value.text) } ?? "") + "," + (end?.errno ?? "") + "\n")
     }
 

@@ -127,8 +127,9 @@ package struct Metadata: Sendable, RecordReader {
     }
 
     /// Arguments that were recorded with a call, by their names; nil: there are none, or their prototype is not in the file.
-    package func arguments(_ values: RecordedValues?) -> NamedArguments? {
-        values.flatMap { values in prototypes[values.program].map { NamedArguments(values: $0.arguments(values)) } }
+    /// - Parameter result: of the call, which may have what it wrote to a buffer
+    package func arguments(_ values: RecordedValues?, _ result: RecordedValues? = nil) -> NamedArguments? {
+        values.flatMap { values in prototypes[values.program].map { NamedArguments(values: $0.arguments(values, result)) } }
     }
     /// The result that was recorded with a call's end, and errno's name if it has failed.
     package func result(_ values: RecordedValues?) -> (value: ArgumentValue, errno: String?)? {

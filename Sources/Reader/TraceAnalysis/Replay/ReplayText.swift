@@ -67,7 +67,7 @@ package struct ReplayText {
     /// The function, and the file that the call loaded.
     private mutating func write(captionOf line: ReplayLine, _ thread: TraceFile.ThreadID, to text: inout [UInt8]) {
         guard let function = line.function else { return }
-        let caption = caption(function), values = trace.metadata.arguments(line.arguments)?.text
+        let caption = caption(function), values = trace.metadata.arguments(line.arguments, line.result)?.text
         let object = values ?? line.object.map { trace.metadata.object($0, of: function).text }
         text.append(contentsOf: caption.name)
         if caption.hasParameters {
@@ -93,7 +93,7 @@ package struct ReplayText {
             duration: line.end.map { trace.timeScale.nanoseconds(from: line.start, to: $0.time) },
             name: line.function.map { table.name(of: $0) },
             object: line.function.flatMap { function in line.object.map { trace.metadata.object($0, of: function) } },
-            arguments: trace.metadata.arguments(line.arguments), result: trace.metadata.result(line.result))
+            arguments: trace.metadata.arguments(line.arguments, line.result), result: trace.metadata.result(line.result))
     }
 
     private func note(_ line: ReplayLine) -> String? {

@@ -49,7 +49,7 @@ package struct CallFilter: Sendable {
     func holds(_ row: UInt32, _ arguments: RecordedValues?, _ result: RecordedValues?) -> Bool {
         if conditions.isEmpty { return true }
         guard mayHold(row), let prototype = (arguments ?? result).flatMap({ metadata.prototype($0) }) else { return false }
-        let named = metadata.arguments(arguments), end = metadata.result(result)
+        let named = metadata.arguments(arguments, result), end = metadata.result(result)
         return conditionsOfRow[Int(row)].allSatisfy { prototype.holds(conditions[$0], named, end) }
     }
 

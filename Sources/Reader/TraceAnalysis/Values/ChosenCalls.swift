@@ -43,7 +43,7 @@ struct CallChoice: Sendable {
         }
         switch subject {
         case .argument(let name):
-            guard let value = prototype.argument(name, values) else {
+            guard let value = prototype.argument(name, values, result) else {
                 // Without a condition it is what the trace lacks, of a call that passed more than is kept.
                 return (prototype.isAlwaysPassed(name) ? CallGroup(row: row, key: .unrecorded) : CallGroup(row: 0, key: .absent), nil)
             }
