@@ -260,6 +260,18 @@ def uses_what_it_has_made_for_other_functions_again(test):
         test.ends_well(process)
 
 
+def opens_no_file_in_the_table_of_the_program(test):
+    """But for the library, the first time, by the thread that is led to dlopen."""
+    with test.running("busy") as process:
+        with test.attached(process.pid):
+            goes_on(process, 300)
+        asked(process, "watch")
+        for options in [("--functions", "*", "--functions", "*!*"), (), ("--functions", "own")] * 5:
+            with test.attached(process.pid, *options):
+                goes_on(process, 100)
+        test.ends_well(process)
+
+
 def gives_up_where_a_library_is_being_loaded(test):
     """A constructor of it waits, with the loader's lock: who is led to dlopen waits for that, and is put back to where it was."""
     test.compile("libslow.so", "-shared", "-fPIC", source="#include <fcntl.h>\n#include <unistd.h>\n__attribute__((constructor)) static void slow(void)"

@@ -4,6 +4,7 @@
 // many calls it has made; how many waits were interrupted, and how many ended early; by how many microseconds the latest was late since it was last
 // asked; other errors; wrong results.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@
 
 long before(long), after(long);
 
-static _Atomic long calls, interrupted, early, late, other, wrong, turns;
+static _Atomic long calls, interrupted, early, late, other, wrong, turns, looks;
 static _Atomic int is_over;
 
 static double now(void) {
@@ -291,6 +292,20 @@ static void *load(void *given) {
     return 0;
 }
 
+static int open_descriptors(void) {
+    int found = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder)) found++;
+    if (folder) closedir(folder);
+    return found;
+}
+/// A descriptor that is there for a moment is inherited by a child that is forked in it: that is an error, too.
+static void *watch_descriptors(void *unused) {
+    for (int usual = open_descriptors(); !is_over; looks++)
+        if (open_descriptors() != usual) other++;
+    return unused;
+}
+
 int main(int count, char **words) {
     int computes = 0, busy = 0, loads = 0;
     for (int n = 1; n < count; n++) {
@@ -329,6 +344,10 @@ int main(int count, char **words) {
             printf("%d\n", child);
         } else if (!strcmp(line, "exec\n")) {
             execl("/bin/sleep", "sleep", "100", (char *)0);
+        } else if (!strcmp(line, "watch\n")) {
+            pthread_create(&thread, 0, watch_descriptors, 0);
+            while (!looks) sched_yield();
+            puts("0");
         } else if (!strcmp(line, "end\n")) {
             break;
         } else {
