@@ -43,7 +43,9 @@ import TraceAnalysis
     @Test func wordsOfAStructureAreClassifiedEach() throws {
         let mixed = structure(16, [(0, 8, .floatingPoint), (8, 4, .integer)])
         #expect(try places(x86, [mixed, int, double]) == [.registers, .one(.register(1)), .one(.vector(1))])
-        #expect(try places(arm, [mixed, int, double]) == [.registers, .one(.register(2)), .one(.vector(0))])
+        #expect(try places(arm, [mixed, int, double]) == [.pair(.register(0), .register(1)), .one(.register(2)), .one(.vector(0))])
+        let whole = structure(16, [(0, 8, .integer), (8, 8, .integer)])
+        #expect(try places(x86, [int, whole, int]) == [.one(.register(0)), .pair(.register(1), .register(2)), .one(.register(3))])
         let floats = structure(12, [(0, 4, .floatingPoint), (4, 4, .floatingPoint), (8, 4, .floatingPoint)])
         #expect(try places(x86, [floats, double]) == [.registers, .one(.vector(2))])
         #expect(try places(arm, [floats, double]) == [.registers, .one(.vector(3))])
