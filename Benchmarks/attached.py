@@ -94,8 +94,23 @@ def wrk(port, seconds):
     return Load(int(re.search(r"(\d+) requests in", out)[1]), microseconds(50), microseconds(99))
 
 
-class Asked:
-    """A server of HTTP, which says itself how many requests it has had."""
+class Counting:
+    """A server of one process, which says itself how many requests it has had. The question is one, too."""
+
+    def made(self, before, after):
+        """How many requests others have made between two questions."""
+        return after - before - 1
+
+    def attached(self, process):
+        return process.pid
+
+    def busy(self):
+        """The process to attach to while clients are there."""
+        return None
+
+
+class Asked(Counting):
+    """It is asked by HTTP."""
     needs = ("wrk",)
     path = "/count"
 
@@ -109,17 +124,6 @@ class Asked:
 
     def number(self, text):
         return int(text)
-
-    def made(self, before, after):
-        """How many requests others have made between two questions."""
-        return after - before - 1
-
-    def attached(self, process):
-        return process.pid
-
-    def busy(self):
-        """The process to attach to while clients are there."""
-        return None
 
 
 class Nginx(Asked, servers.Nginx):
@@ -170,7 +174,7 @@ class Java(Asked, servers.Server):
         return ["java", "-Xmx256m", "-Dsun.net.httpserver.nodelay=true", "-cp", self.folder, "Served", str(self.port)]
 
 
-class Redis(servers.Redis):
+class Redis(Counting, servers.Redis):
     needs = ("redis-server", "redis-benchmark")
     function, each = "call", 1
     rate = 20000
@@ -189,15 +193,6 @@ class Redis(servers.Redis):
     def counted(self):
         out = run(["redis-cli", "-p", str(self.port), "INFO", "commandstats"]).stdout
         return sum(map(int, re.findall(r"calls=(\d+)", out)))
-
-    def made(self, before, after):
-        return after - before - 1
-
-    def attached(self, process):
-        return process.pid
-
-    def busy(self):
-        return None
 
 
 class PostgreSQL(servers.PostgreSQL):
