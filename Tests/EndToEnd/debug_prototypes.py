@@ -320,6 +320,14 @@ class Prototypes(suite.Test):
         plans = glob.glob(os.path.join(cache, "tracer/arguments/*"))
         return plans[0] if plans else None, said
 
+    def recorded(self, program, *words):
+        """Path of the trace of a run with the plan for these words."""
+        self.forget_traces()
+        path, errors = self.plan(program, *words)
+        expect(path, errors)
+        self.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="*")
+        return self.checked_trace().path
+
     def calls(self, path, names):
         found = []
         for line in self.tool("replay", "--json", path).stdout.splitlines():
@@ -377,10 +385,10 @@ def source(text, compiler, language, *options, names="take_|derived", least=1, c
     return values_are_what_the_program_says
 
 
-def rust(optimization, least):
+def rust(optimization, least, text=RUST):
     def values_are_what_the_program_says(test):
         suite.need("rustc")
-        test.write("program.rs", RUST)
+        test.write("program.rs", text)
         done = subprocess.run(["rustc", "-g", "-C", f"opt-level={optimization}", "program.rs"], cwd=test.made, capture_output=True, text=True)
         if done.returncode:
             raise Skipped(f"rustc: {done.stderr[-200:]}")

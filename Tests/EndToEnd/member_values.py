@@ -133,21 +133,16 @@ def conditions_hold_for_them(test):
     """What --when records is what --where chooses. A pointer on the way that is NULL fulfils none."""
     program = test.compile("program", "-g", "-O1", "-lm", source=SOURCE)
     harness.plan(test.settings, program, test.made)
-
-    def recorded(*more):
-        test.forget_traces()
-        path, errors = test.plan(program, "--arguments", CHOSEN, *more)
-        expect(path, errors)
-        test.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="*")
-        return test.checked_trace().path
     whole = test.path("whole.trace")
-    subprocess.run(["cp", recorded(), whole], check=True)
+    subprocess.run(["cp", test.recorded(program, "--arguments", CHOSEN), whole], check=True)
     sums = test.json("report", whole, "--by", "argument:req->uri.len", "--function", "handle")
-    expect("uri" in json.dumps(sums) or sums, str(sums))
+    lengths = {call["req->uri.len"] for _, call, _ in test.calls(whole, "^handle$") if isinstance(call["req->uri.len"], int)}
+    found = {row["value"] for row in sums["values"] if isinstance(row["value"], int)}
+    expect(found == lengths and len(lengths) > 2, f"{sums}, not {lengths}")
     for condition in CONDITIONS:
         shown = [json.loads(line) for line in test.tool("replay", "--json", whole, "--where", condition).stdout.splitlines()]
         wanted = [call["arguments"] for call in shown if call["name"] == "handle"]
-        found = [arguments for _, arguments, _ in test.calls(recorded("--when", condition), "^handle$")]
+        found = [arguments for _, arguments, _ in test.calls(test.recorded(program, "--arguments", CHOSEN, "--when", condition), "^handle$")]
         expect(found == wanted and 0 < len(wanted) < 24, f"{condition}: {len(found)} calls, not {len(wanted)}: {found[:2]}")
 
 

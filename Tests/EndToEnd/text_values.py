@@ -235,17 +235,6 @@ class Texts(debug_prototypes.Prototypes, argument_values.Arguments):
         return self.judge_calls(run.stdout, self.calls(self.checked_trace().path, "^take_"), 1)
 
 
-def rust(optimization, least):
-    def values_are_what_the_program_says(test):
-        suite.need("rustc")
-        test.write("program.rs", RUST)
-        done = subprocess.run(["rustc", "-g", "-C", f"opt-level={optimization}", "program.rs"], cwd=test.made, capture_output=True, text=True)
-        if done.returncode:
-            raise Skipped(f"rustc: {done.stderr[-200:]}")
-        return test.compare(test.path("program"), "take_", least, "*take_*")
-    return values_are_what_the_program_says
-
-
 def swift(optimization):
     def values_are_what_the_program_says(test):
         suite.need("swiftc")
@@ -328,15 +317,8 @@ def conditions_hold_for_them_as_for_strings(test):
     program = test.compile("program", "-O1", "-g0", "-lm", source=PLAIN)
     harness.plan(test.settings, program, test.made)
     words = [word for text in SAID[:-1] for word in ("--arguments", text)]
-
-    def recorded(*more):
-        test.forget_traces()
-        path, errors = test.plan(program, *words, *more)
-        expect(path, errors)
-        test.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="*")
-        return test.checked_trace().path
     whole = test.path("whole.trace")
-    subprocess.run(["cp", recorded(), whole], check=True)
+    subprocess.run(["cp", test.recorded(program, *words), whole], check=True)
     texts = test.json("report", whole, "--by", "argument:a", "--function", "take_standard")
     expect("a text that is longer than any word" in json.dumps(texts), str(texts)[:300])
     kinds = set()
@@ -345,7 +327,7 @@ def conditions_hold_for_them_as_for_strings(test):
         options = [word for condition in group for word in ("--where", condition)]
         shown = [json.loads(line) for line in test.tool("replay", "--json", whole, *options).stdout.splitlines()]
         wanted = [call["arguments"] for call in shown if call["name"] == name]
-        found = [arguments for called, arguments, _ in test.calls(recorded(*(word for condition in group for word in ("--when", condition))), f"^{name}$")]
+        found = [arguments for called, arguments, _ in test.calls(test.recorded(program, *words, *(word for condition in group for word in ("--when", condition))), f"^{name}$")]
         expect(found == wanted, f"{group}: {found}, not {wanted}")
         kinds.add(0 if not wanted else 1)
     expect(kinds == {0, 1}, "the conditions tell nothing apart")
@@ -393,6 +375,6 @@ def tests():
     if build.ARCHITECTURE == "aarch64":
         return [Texts(f"text_values.{name}", check) for name, check in cases.items() if "gcc" in name]
     cases["cpp.clang-declared"] = debug_prototypes.source(CPP_SOURCE, "clang", ".cpp", *more, names="take_", choose="*take_*", least=0)
-    cases["rust.0"], cases["rust.3"] = rust(0, 0), rust(3, 0.6)
+    cases["rust.0"], cases["rust.3"] = debug_prototypes.rust(0, 0, RUST), debug_prototypes.rust(3, 0.6, RUST)
     cases["swift.-Onone"], cases["swift.-O"] = swift("-Onone"), swift("-O")
     return [Texts(f"text_values.{name}", check) for name, check in cases.items()] + suite.tests_of(__name__, Texts)
