@@ -82,6 +82,8 @@ import Testing
         // The tool had waited before that, too: the program ran for that long, and waited for a CPU.
         #expect(moment(late: 95).at == 1023 && moment(late: 95).net == 3)
         #expect(moment(late: 500, ran: 200).net == 80) // figures that cannot be
+        // What the program did is its launch's until the tool heard, and answered, also where the estimate is too early.
+        #expect(moment(late: 95).heard == 1100)
         let unknown = LaunchMoment(exec: 1000, at: 1100, late: 40, cpu: 4, firstThread: nil)
         #expect(unknown.net == 60 && unknown.cpuWait == nil)
         #expect(LaunchMoment(exec: 1000, at: 900, cpu: 0, firstThread: nil).wall == 0)

@@ -10,6 +10,10 @@ package struct LaunchMoment: Equatable, Sendable {
 
     /// Moments of CLOCK_MONOTONIC, nanoseconds.
     package let exec: UInt64, at: UInt64
+    /// When the tool heard of it, not before `at`. `at` is an estimate on a busy machine, and may be too early by as long as the program
+    /// waited for the disk while the tool had no CPU; until here, what the program did is part of the launch: who reports the end of it
+    /// waits until the tool has heard.
+    package let heard: UInt64
     /// CPU time of all threads, nanoseconds.
     package let cpu: UInt64
     /// How long the first thread could have run and had no CPU, nanoseconds; nil where the kernel does not say.
@@ -23,10 +27,11 @@ package struct LaunchMoment: Equatable, Sendable {
     ///     ran, and waited to run, in any case.
     package init(exec: UInt64, at heard: UInt64, late: UInt64 = 0, cpu: UInt64, firstThread: Account?, othersWait: UInt64 = 0) {
         self.exec = exec
+        self.heard = max(heard, exec)
         self.cpu = cpu
         self.othersWait = othersWait
         cpuWait = firstThread?.waited
-        let most = max(heard, exec) - exec, least = firstThread.map { min($0.ran &+ $0.waited, most) } ?? 0
+        let most = self.heard - exec, least = firstThread.map { min($0.ran &+ $0.waited, most) } ?? 0
         at = exec + max(most - min(late, most), least)
     }
 

@@ -105,7 +105,7 @@ struct LaunchRunner {
             moment: moment, hiddenWait: profile.map { $0.hiddenWait } ?? moment.cpuWait.map { _ in moment.othersWait }, profile: profile,
             usage: usage,
             drop: drop, faultComplaint: complaint,
-            textFaults: question == .textFaults ? try textFaults(of: process, until: moment.at) : [], touched: touched)
+            textFaults: question == .textFaults ? try textFaults(of: process, until: moment.heard) : [], touched: touched)
     }
 
     private func textFaults(of process: LaunchedProcess, until moment: UInt64) throws -> [TextFault] {
