@@ -131,6 +131,28 @@ private func reading(_ trace: LivingTrace) throws -> TopReading { try TopReading
         #expect(reading.snapshot(TopView()).losses.missingChunks == 4)
     }
 
+    @Test func aThreadThatHasEndedIsOverWhenNoChunkIsOnItsWay() throws {
+        let trace = try LivingTrace()
+        trace.header(UInt32(1) << 30, at: trace.chunk + MemoryLayout<trace_chunk_header>.offset(of: \.tid)!) // the kernel gives no such id
+        let reading = try reading(trace)
+        func spare(_ state: Int) {
+            trace.header(
+                trace_spare(offset: UInt64(trace.chunk), destination: 0, state: UInt32(state), byte_count: 4096),
+                at: Int(TRACE_SPARES_OFFSET))
+        }
+        trace.complete(2, 0..<10, from: 100)
+        #expect(interval(reading) == ["main": [1, 0, 0], "a": [10, 10, 0]])
+        trace.copyOut(words: 10, to: trace.file.bytes.count, sequence: 1)
+        trace.complete(3, 0..<3, from: 900, shift: 1)
+        spare(TRACE_SPARE_COPIED)
+        trace.header(UInt32(0), at: trace.chunk)
+        for _ in 0..<8 { #expect(interval(reading).filter { $0.value != [0, 0, 0] } == [:]) }
+        // The chunk has main open: it is the call that was counted before.
+        trace.header(UInt32(TRACE_CHUNK_MAGIC), at: trace.chunk)
+        spare(TRACE_SPARE_FREE)
+        #expect(interval(reading) == ["main": [0, 1, 0], "b": [3, 3, 0]])
+    }
+
     /// A signal handler makes calls between the reservation of a word and its writing.
     @Test func aWordThatComesLateCounts() throws {
         let trace = try LivingTrace(), reading = try reading(trace)

@@ -15,6 +15,9 @@ struct ChunkPlaces {
     private var found: [Chunk] = []
     /// Names of threads, as the latest chunk has them.
     private(set) var threadNames: [UInt32: (sequence: UInt64, name: String)] = [:]
+    /// The last look may not have found every chunk: a full one was on its way from where it was filled to where it belongs, and may
+    /// have been in neither place, or not all gaps were searched.
+    private(set) var mayMissChunks = false
     private let isRing: Bool
     private static let page = UInt64(TRACE_CHUNK_ALIGNMENT)
     /// As much of the gaps is searched at a time.
@@ -28,7 +31,7 @@ struct ChunkPlaces {
     ///   - nextOffset: what the page says of the end of the chunks
     mutating func look(_ file: InputFile, _ page: borrowing ByteBuffer, nextOffset: UInt64, mayChange: Bool) -> [Chunk] {
         found = []
-        if mayChange { noteSpares(page) }
+        noteSpares(page, mayChange: mayChange)
         lookAgain(file)
         searchGaps(file)
         // A damaged header, or that of a file which nobody writes any more, does not say where the chunks end.
@@ -37,11 +40,14 @@ struct ChunkPlaces {
         return found
     }
 
-    private mutating func noteSpares(_ page: borrowing ByteBuffer) {
+    private mutating func noteSpares(_ page: borrowing ByteBuffer, mayChange: Bool) {
+        mayMissChunks = false
         for number in 0..<Int(TRACE_SPARES) {
             let offset = Int(TRACE_SPARES_OFFSET) + number * MemoryLayout<trace_spare>.stride
             guard let spare = page.load(trace_spare.self, at: offset), spare.byte_count != 0 else { return }
-            guard spare.offset >= UInt64(TRACE_HEADER_BYTES), spare.offset % Self.page == 0, UInt64(spare.byte_count) % Self.page == 0
+            if spare.state == UInt32(TRACE_SPARE_FULL) || spare.state == UInt32(TRACE_SPARE_COPIED) { mayMissChunks = true }
+            guard mayChange, spare.offset >= UInt64(TRACE_HEADER_BYTES), spare.offset % Self.page == 0,
+                UInt64(spare.byte_count) % Self.page == 0
             else { continue }
             if spares.updateValue(UInt64(spare.byte_count), forKey: spare.offset) == nil, spare.offset < end {
                 open[spare.offset] = UInt64(spare.byte_count)
@@ -84,6 +90,7 @@ struct ChunkPlaces {
             let length = gap.upperBound - gap.lowerBound
             guard length <= left || left == Self.mostGapBytes else {
                 gaps.append(gap)
+                mayMissChunks = true
                 continue
             }
             left -= min(length, left)

@@ -134,13 +134,14 @@ package final class GrowingTrace {
 
     /// Chunks that were just copied, or given up for lost, are found by a second and third look.
     private func finishReading() {
-        // `tracer record` copies full chunks for some time after the process has ended.
-        var quiet = 0
-        for _ in 0..<200 where isLive && quiet < 3 {
+        // `tracer record` moves full chunks for some time after the process has ended; on a busy machine it may have no CPU for a while.
+        var quiet = 0, looksInVain = 0
+        while isLive, quiet < 3, looksInVain < Self.mostLooksInVain {
             let before = readBytes
             read(lookAtFile(), most: .max)
             let isMissing = threads.values.contains { reading in reading.pending.keys.min().map { $0 > reading.sequence } ?? false }
-            quiet = readBytes == before && !isMissing ? quiet + 1 : 0
+            looksInVain = readBytes == before ? looksInVain + 1 : 0
+            quiet = looksInVain > 0 && !isMissing && !places.mayMissChunks ? quiet + 1 : 0
             usleep(10_000)
         }
         isFinal = true
@@ -227,6 +228,8 @@ package final class GrowingTrace {
         losses.dropped &+= counts.dropped
     }
 
+    /// So often a chunk that is on its way is looked for: whoever moved it may be gone.
+    private static let mostLooksInVain = 200
     /// A ring's thread that has filled as many chunks since has the one before them in no place any more.
     private static let mostInTransit = 4
 
@@ -245,10 +248,10 @@ package final class GrowingTrace {
                 if !chunk.isClosed { return }
                 reading.end()
             } else if let next = reading.pending.keys.min() {
-                // A chunk that is being copied is in neither place for a moment.
+                // A chunk that is being moved is in neither place until that is done.
                 reading.missed += 1
                 let isGone = isRing && reading.pending.count >= Self.mostInTransit
-                if reading.missed < (isFinal ? 2 : 4), !isGone { return }
+                if reading.missed < (isFinal ? 2 : places.mayMissChunks ? Self.mostLooksInVain : 4), !isGone { return }
                 losses.missingChunks &+= next - reading.sequence
                 reading.skip(to: next)
             } else {
@@ -325,6 +328,7 @@ package final class GrowingTrace {
             } else if reading.emptyWord != place {
                 reading.emptyWord = place
             } else { // nothing has come: it is passed over, and looked for later
+                reading.emptyWord = nil
                 count = words.withWords { words in words[(count + 1)...].firstIndex(of: 0) ?? all }
             }
         }
@@ -466,7 +470,7 @@ package final class GrowingTrace {
         if !reading.hasEnded {
             enter(reading)
             leave(reading, at: time)
-        } else if reading.wasEnded { // and all that it has written has been read
+        } else if isReadWhole(reading) {
             enter(reading)
             stack.closeAll(at: reading.latest, .unwound)
             leave(reading)
@@ -514,6 +518,12 @@ package final class GrowingTrace {
         Dictionary(calls.map { (stack.sink.row(of: $0.key), $0.value) }) { $0 &+ $1 }
     }
 
+    /// It had ended before the last look, which found all that it has written: nothing comes of it any more.
+    private func isReadWhole(_ reading: ThreadReading) -> Bool {
+        reading.wasEnded && !places.mayMissChunks && reading.emptyWord == nil
+            && reading.pending.keys.allSatisfy { $0 == reading.sequence && reading.chunk != nil }
+    }
+
     private func noteEnds() {
         if isOver { return }
         let living = livingThreads
@@ -550,7 +560,7 @@ package final class GrowingTrace {
     /// Memory does not grow with threads that have ended: beyond some, they are one row.
     private func forgetThreads() {
         guard threads.count > 256 else { return }
-        for (thread, reading) in threads where reading.hasEnded && reading.shown.calls == 0 && reading.interval.calls == 0 {
+        for (thread, reading) in threads where isReadWhole(reading) && reading.shown.calls == 0 && reading.interval.calls == 0 {
             forgottenThreads.add(reading.whole)
             forgotten[thread] = reading.sequence
             threads[thread] = nil
