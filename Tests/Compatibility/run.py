@@ -19,15 +19,14 @@ import importlib
 import os
 import pickle
 import pkgutil
-import re
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "EndToEnd")]
+import arguments_plan
 import comparison
 import execution
 import families
@@ -131,7 +130,7 @@ def main(arguments):
     os.makedirs(given.cache, exist_ok=True)
     settings = Settings(os.path.abspath(given.agent), os.path.abspath(given.tool), given.cache, given.scratch, given.runs or (1 if given.quick else 0), given.keep,
                         given.commit or commit(), given.functions or given.counts, given.counts,
-                        plan_of_arguments(given) if given.arguments else "")
+                        arguments_plan.made(os.path.abspath(given.tool), given.cache) if given.arguments else "")
     reasons = provide(wanted, given, path)
     results = []
     for program in wanted:
@@ -142,17 +141,6 @@ def main(arguments):
             store(result, given)
         print(table.line(result), flush=True)
     return finish(results, given)
-
-
-def plan_of_arguments(given):
-    """The file that `tracer record --arguments '*'` has made for a program without debug information; its name is in the program's environment."""
-    with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
-        done = subprocess.run([given.tool, "record", "--quiet", "--no-states", "--no-files", "--arguments", "*", "-o", os.path.join(folder, "plan"), "--", "env"],
-                              capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": given.cache})
-    found = re.search(r"^TRACER_ARGUMENTS=(.*)$", done.stdout, re.M)
-    if not found:
-        sys.exit(f"compat: no plan of arguments was made: {done.stderr.strip()}")
-    return found[1]
 
 
 def stored_name(name, given):

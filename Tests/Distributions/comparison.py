@@ -27,6 +27,7 @@ class Result:
     detail: str = ""
     version: str = ""
     calls: int = 0
+    values: int = 0
     traces: int = 0
     note: str = ""
 
@@ -34,7 +35,8 @@ class Result:
         text = f"{self.system:14} {self.program:12} {self.verdict}"
         if self.verdict == "skipped":
             return f"{text}: {self.detail}"
-        said = self.note or (f"{self.calls:,} calls in {self.traces} traces" if self.traces else "")
+        values = f", {self.values:,} times arguments or a result" if self.values else ""
+        said = self.note or (f"{self.calls:,} calls{values} in {self.traces} traces" if self.traces else "")
         return " ".join(filter(None, [text, said, f"({self.version})" if self.version else ""])) \
             + "".join(f"\n    {line}" for line in self.detail.splitlines())
 
@@ -46,8 +48,8 @@ class Result:
 CANNOT_RUN = 77  # a script's status where the machine lacks what it needs, as automake's tests have it; what it writes last is the reason
 
 
-def compare(result, run, status, traces, records):
-    """`run` is called with "bare" and with "traced"; the bare one must end with `status`."""
+def compare(result, run, status, traces, records, has_values=False):
+    """`run` is called with "bare" and with "traced"; the bare one must end with `status`. `has_values`: arguments must have been recorded."""
     kind = "bare"
     try:
         bare = run(kind)
@@ -61,6 +63,8 @@ def compare(result, run, status, traces, records):
     except harness.Failed as failure:
         return result.became("BROKEN" if kind == "bare" else "DIFFERENT", f"{kind}: {failure}")
     found = recording.read(traces, records)
-    result.calls, result.traces = found.calls, found.files
+    result.calls, result.values, result.traces = found.calls, found.values, found.files
+    if has_values and not found.values:
+        found.faults.append("no arguments were recorded")
     faults = harness.same(bare, traced) + found.faults
     return result.became("DIFFERENT", "\n".join(faults)) if faults else result

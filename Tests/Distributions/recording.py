@@ -6,27 +6,30 @@ from dataclasses import dataclass, field
 
 import tracefile
 
-# The low byte of an event word has its kind: those two that begin a call become 1.
-BEGINS = bytes(1 if byte & 3 in (tracefile.ENTER, tracefile.COMPLETE) else 0 for byte in range(256))
+# The low byte of an event word has its kind: those two that begin a call become 1, the one that arguments or a result end with becomes 2.
+KINDS = bytes(1 if byte & 3 in (tracefile.ENTER, tracefile.COMPLETE) else 2 if byte == tracefile.ARGUMENTS << tracefile.CONTROL_SHIFT else 0 for byte in range(256))
 
 
 @dataclass
 class Recording:
     files: int = 0
     calls: int = 0
+    values: int = 0  # calls with arguments, and results
     by_program: Counter = field(default_factory=Counter)
     faults: list = field(default_factory=list)
 
 
 def calls(trace):
-    """Events that begin a call, read without building the tree of them: traces of programs at work are long."""
-    total = 0
+    """How many events begin a call, and how many end arguments or a result, read without building the tree: traces of programs at work are long."""
+    total, values = 0, 0
     for _, chunk_list in sorted(trace.by_thread.items()):
         for _, offset, chunk in chunk_list:
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(trace.data) & ~7)
-            total += trace.data[start:end:8].translate(BEGINS).count(1)
-    return total
+            kinds = trace.data[start:end:8].translate(KINDS)
+            total += kinds.count(1)
+            values += kinds.count(2)
+    return total, values
 
 
 def read(folder, expected):
@@ -42,8 +45,9 @@ def read(folder, expected):
             continue
         if trace.anomalies:
             found.faults.append(f"{name}: {len(trace.anomalies)} anomalies: {'; '.join(trace.anomalies[:3])}")
-        number = calls(trace)
+        number, values = calls(trace)
         found.calls += number
+        found.values += values
         found.by_program[name.rsplit(".", 2)[0]] += number
     for glob in expected:
         if not sum(number for program, number in found.by_program.items() if fnmatch.fnmatchcase(program, glob)):

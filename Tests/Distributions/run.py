@@ -3,7 +3,7 @@
 and calls recorded.
 
     scripts/distributions [--quick] [--only SYSTEM]… [--root NAME=PATH]… [--filter REGEX] [--list] [--keep] [--fresh]
-                          [--table FILE] [--arch aarch64] [--packages [DIRECTORY]]
+                          [--table FILE] [--arguments] [--arch aarch64] [--packages [DIRECTORY]]
 
 Systems: Debian 11, 12, 13 and sid (bullseye, bookworm, trixie, sid), made by mmdebstrap from the mirror that this
 machine's apt uses, and kept in a cache; one that this mirror does not have is skipped. Others (Ubuntu, Fedora) by --root:
@@ -23,6 +23,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "EndToEnd")]
+import arguments_plan
 import arm
 import build
 import comparison
@@ -41,6 +42,8 @@ class Settings:
         self.folder = tempfile.mkdtemp(prefix="tracer-distributions-")
         os.chmod(self.folder, 0o755)
         self.speech = threading.Lock()
+        # Its path; "": no arguments are recorded.
+        self.arguments = arguments_plan.made(given.tool, self.folder) if given.arguments else ""
 
     def say(self, text):
         with self.speech:
@@ -75,6 +78,7 @@ def options(arguments):
     parser.add_argument("--keep", action="store_true", help="leave outputs and traces, and say where")
     parser.add_argument("--fresh", action="store_true", help="make the roots anew, with what the mirror has today")
     parser.add_argument("--table", metavar="FILE", help="write the table for docs/measurements/programs.md there; - is standard output")
+    parser.add_argument("--arguments", action="store_true", help="record arguments and results of all functions whose prototypes are built in, as record --arguments '*'")
     parser.add_argument("--arch", choices=["aarch64"], help="programs of Debian's arm64, under qemu")
     parser.add_argument("--packages", nargs="?", const=os.path.join(build.ROOT, ".build/package"), metavar="DIRECTORY",
                         help="install the packages of scripts/package in clean roots, record and report there (default: .build/package)")
@@ -90,8 +94,14 @@ def options(arguments):
     for name, path in given.roots.items():
         if not os.path.exists(path):
             parser.error(f"--root {name}={path}: there is no such file or folder; write NAME=PATH")
+    given.tool = os.path.join(build.ROOT, ".build/release/tracer")
     given.agent = given.agent or os.path.join(build.ROOT, ".build", given.arch or "release", "libtracer.so")
     return given
+
+
+def every(given):
+    """The subjects have settings of their own."""
+    return [*scripts.every(), *([] if given.arguments else [subjects.Subjects()])]
 
 
 def test_system(suite, chosen, settings, store):
@@ -116,7 +126,7 @@ def main(arguments):
     elif given.packages:
         chosen = packages.Installed(given)
     else:
-        chosen = comparison.Programs(given, [program for program in [*scripts.every(), subjects.Subjects()] if program.quick or not given.quick])
+        chosen = comparison.Programs(given, [program for program in every(given) if program.quick or not given.quick])
     if given.list:
         for name in [*given.only, *given.roots]:
             print(f"{name}: {given.roots.get(name) or roots.SUITES[name]}")

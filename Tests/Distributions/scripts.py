@@ -52,8 +52,12 @@ class Script:
                 where = roots.scratch_folder(scratch, kind)
                 shutil.copy(self.path, os.path.join(where, "agent", "script"))
                 shutil.copy(settings.agent, os.path.join(where, "agent", "libtracer.so"))
-                return roots.enter(root, where, ["/bin/sh", "/tmp/agent/script"], comparison.TRACED if kind == "traced" else {}, self.timeout)
-            return comparison.compare(result, run, self.status, os.path.join(scratch, "traced", "traces"), self.records)
+                variables = dict(comparison.TRACED) if kind == "traced" else {}
+                if variables and settings.arguments:
+                    shutil.copy(settings.arguments, os.path.join(where, "agent", "arguments"))
+                    variables["TRACER_ARGUMENTS"] = "/tmp/agent/arguments"
+                return roots.enter(root, where, ["/bin/sh", "/tmp/agent/script"], variables, self.timeout)
+            return comparison.compare(result, run, self.status, os.path.join(scratch, "traced", "traces"), self.records, bool(settings.arguments))
 
     def lacking(self, root, scratch):
         script = f'for n in {shlex.join(self.needs)}; do command -v "$n" >/dev/null || echo "$n"; done'

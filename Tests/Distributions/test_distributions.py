@@ -26,6 +26,11 @@ def test_programs_do_the_same(suite):
     run(suite, "--quick")
 
 
+@pytest.mark.parametrize("suite", [pytest.param(suite, marks=[] if suite == SUITES[0] else pytest.mark.thorough("the oldest runs always")) for suite in SUITES])
+def test_programs_do_the_same_with_their_arguments_recorded(suite):
+    run(suite, "--quick", "--arguments")
+
+
 @pytest.mark.arm
 @pytest.mark.parametrize("suite", ARM_SUITES)
 def test_programs_for_arm_do_the_same(suite):
