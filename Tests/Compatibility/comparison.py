@@ -33,6 +33,7 @@ class Result:
     wall: tuple = ()  # medians, seconds: bare, traced
     cpu: tuple = ()
     said: list = field(default_factory=list)  # the agent's lines on stderr
+    attached: list = field(default_factory=list)  # how often, and why not; a line each
     known: str = ""
     date: str = ""
     agent: str = ""  # its commit
@@ -144,7 +145,7 @@ def rounds(program, settings, where, template, folder, result):
         return not result.broken
 
     runs = {False: [], True: []}
-    if settings.functions:
+    if settings.functions and not settings.attached:
         plan(settings, template, folder, once)
     for _ in range(settings.runs or program.runs):
         if not bare():
@@ -168,6 +169,9 @@ def judge(program, settings, folder, bare, traced, result):
     if different := differences(program, bare, traced):
         result.same_output = False
         faults += different
+    result.attached += traced.said
+    if settings.attached and not traced.attaches and not faults:
+        result.skipped = "ended before it was attached to: " + "; ".join(traced.said[1:])
     for line in normal.agent_lines(traced.stderr):
         said = re.sub(r"\.\d+\.trace", ".PID.trace", line.replace("FOLDER/traces/", ""))
         if said not in result.said:
@@ -176,11 +180,11 @@ def judge(program, settings, folder, bare, traced, result):
         result.recording = traces.read(folder, settings.tool, settings.functions)
         faults += result.recording.faults[:5]
         by_program = result.recording.by_program
-        if settings.functions:
+        if settings.functions and not settings.attached:
             faults += [f"{name} recorded none of its functions by itself" for name in program.recorded_by()
                        if not any(result.recording.patched[each] for each in name.split("|"))]
-        faults += [] if settings.counts else [f"{name} recorded no call; recorded: {', '.join(sorted(by_program))}" for name in program.recorded_by()
+        faults += [] if settings.counts or settings.attached else [f"{name} recorded no call; recorded: {', '.join(sorted(by_program))}" for name in program.recorded_by()
                    if not any(by_program[each] for each in name.split("|"))]
     for name in os.listdir(folder):
-        os.unlink(os.path.join(folder, name))
+        traces.remove(os.path.join(folder, name))
     return faults

@@ -1,4 +1,5 @@
 """Runs a program's script once, bare or traced, and leaves no process behind."""
+import contextlib
 import glob
 import hashlib
 import os
@@ -9,7 +10,9 @@ import subprocess
 import threading
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import attaching
 
 MOST_DISK = 3 << 30  # bytes of traces: the run is ended when there are more
 SESSION = "COMPAT_SESSION"
@@ -24,6 +27,8 @@ class Outcome:
     wall: float  # seconds
     cpu: float  # seconds of it and of the children it waited for
     fault: str = ""
+    attaches: int = 0
+    said: list = field(default_factory=list)  # of the attaches
 
 
 def environment(cache, home):
@@ -110,7 +115,7 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
         os.makedirs(os.path.join(home, folder), mode=0o700, exist_ok=True)
     os.chmod(home, 0o755)  # servers that drop their privileges read in it
     variables = {**environment(settings.cache, home), SESSION: mark}
-    if traces:
+    if traces and not settings.attached:
         variables.update(LD_PRELOAD=settings.agent, TRACER_OUT=os.path.join(traces, "%e.%p.trace"))
         if settings.functions:
             more = os.path.join(os.path.dirname(settings.agent), "libtracer-labels.so")  # as `tracer record --functions` does
@@ -141,12 +146,14 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
                     return
         if traces:
             threading.Thread(target=watch, daemon=True).start()
-        try:
-            child.wait(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            fault = f"still running after {timeout:.0f} s"
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+        attached = attaching.Attaching(settings, lambda: survivors(mark), traces) if traces and settings.attached else None
+        with attached or contextlib.nullcontext():
+            try:
+                child.wait(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                fault = f"still running after {timeout:.0f} s"
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
         wall = time.monotonic() - began
         finished.set()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -158,7 +165,10 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     # The folder's name is a fresh one in each run of this script.
     text = [t.replace(where, "FOLDER") for t in text]
-    return Outcome(child.returncode, text[0], text[1], digests(home, outputs), wall, cpu, fault)
+    outcome = Outcome(child.returncode, text[0], text[1], digests(home, outputs), wall, cpu, fault)
+    if attached:
+        outcome.fault, outcome.attaches, outcome.said = fault or attached.fault, attached.count, attached.said
+    return outcome
 
 
 def fresh(where, template):

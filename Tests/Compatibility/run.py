@@ -2,7 +2,7 @@
 """Real programs in realistic use, bare and under the agent: the same output and status, calls recorded, slowdown.
 
     scripts/compat [--only NAME]… [--family NAME]… [--list] [--install] [--quick] [--markdown FILE] [--stored]
-                   [--functions | --counts] [--arguments] [--runs N] [--keep]
+                   [--functions | --counts] [--arguments] [--attached] [--runs N] [--keep]
 
 Programs that need something which is not on the machine are skipped, with the reason; --install takes Debian's packages
 and PyPI's first. Every run is of all of a program's processes: a server and its clients alike. Slowdown is the median
@@ -11,7 +11,8 @@ waited for. It is shown, never judged. Traces go to a scratch folder and are del
 With --functions every function of every module is recorded (TRACER_FUNCTIONS='*!*'): a traced run that is not judged shows which
 modules there are, their plans are made, and then it runs as above, into a ring of 64 MB for each process. How many functions of the
 program were recorded stands in the table; a program of which there is none has not passed. --counts: the same, and only which of them were called.
-With --arguments calls of functions whose prototypes are built in are recorded with their arguments and results.
+With --arguments calls of functions whose prototypes are built in are recorded with their arguments and results. With --attached
+the agent is not there from the start: `tracer attach` takes up each process for 200 ms, one after the other and again and again.
 Status 1 when a program behaved differently, or none ran.
 """
 import argparse
@@ -45,6 +46,7 @@ class Settings:
     commit: str
     functions: bool = False
     counts: bool = False  # record only which functions were called
+    attached: bool = False  # by `tracer attach`, to processes that run
     arguments: str = ""  # path of the plan by which arguments and results are recorded; "": they are not
 
 
@@ -76,6 +78,7 @@ def options(arguments):
     parser.add_argument("--functions", action="store_true", help="every function of every module is recorded, not the calls of slots alone")
     parser.add_argument("--counts", action="store_true", help="of every function of every module is recorded whether it was called (TRACER_MODE=counts)")
     parser.add_argument("--arguments", action="store_true", help="with arguments and results of all functions whose prototypes are built in (record --arguments '*')")
+    parser.add_argument("--attached", action="store_true", help="attach to each process while it runs, again and again (with --functions: to all of its functions)")
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="bare and traced runs of each; default: the program's own number")
     parser.add_argument("--keep", action="store_true", help="keep each program's folder")
     parser.add_argument("--cache", default=os.path.expanduser("~/.cache/tracer-compat"), metavar="DIRECTORY", help="PyPI packages (default %(default)s)")
@@ -129,7 +132,7 @@ def main(arguments):
             return 2
     os.makedirs(given.cache, exist_ok=True)
     settings = Settings(os.path.abspath(given.agent), os.path.abspath(given.tool), given.cache, given.scratch, given.runs or (1 if given.quick else 0), given.keep,
-                        given.commit or commit(), given.functions or given.counts, given.counts,
+                        given.commit or commit(), given.functions or given.counts, given.counts, given.attached,
                         arguments_plan.made(os.path.abspath(given.tool), given.cache) if given.arguments else "")
     reasons = provide(wanted, given, path)
     results = []
@@ -137,7 +140,7 @@ def main(arguments):
         result = comparison.Result(program.name, program.family, skipped=reasons[program.name]) if program.name in reasons \
             else comparison.compare(program, settings)
         results.append(result)
-        if not result.skipped and not settings.functions and not settings.arguments:
+        if not result.skipped and not (settings.functions or settings.arguments or settings.attached):
             store(result, given)
         print(table.line(result), flush=True)
     return finish(results, given)

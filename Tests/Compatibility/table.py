@@ -26,6 +26,8 @@ def line(result):
             f"{result.recording.files if result.recording else 0:4} traces  x{ratio(result.wall)} wall  x{ratio(result.cpu)} cpu")
     if result.recording and result.recording.patched:
         text += f"  {max(result.recording.patched.values()):,} functions"
+    for said in result.attached:
+        text += f"\n    {said}"
     for said in result.said:
         text += f"\n    the agent said: {said}"
     for fault in result.faults:

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,6 +19,14 @@ class Recording:
     faults: list = field(default_factory=list)
 
 
+def remove(path):
+    """A process that was attached to and has children leaves a folder of traces."""
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
 def read(folder, tool, has_functions=False):
     """All traces of a folder, added up; they are deleted as they are read."""
     recording = Recording()
@@ -26,7 +35,7 @@ def read(folder, tool, has_functions=False):
         recording.files += 1
         done = subprocess.run([tool, "report", path, "--json"], capture_output=True, text=True, timeout=600)
         patched = recorded_functions(path, tool) if has_functions else 0
-        os.unlink(path)
+        remove(path)
         said = "".join(line for line in done.stderr.splitlines(True) if "not their calls (--mode counts)" not in line).strip()
         if done.returncode or said:
             # A process that was killed leaves a trace that is whole as far as it goes; anything said on stderr is damage.
