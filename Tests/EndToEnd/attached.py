@@ -1,6 +1,7 @@
 """`tracer attach`: a process that runs is recorded, let go, and recorded again. Its threads notice nothing: no call is interrupted or ends
 early, errno and registers stay; what is recorded lies between what the process has counted before and after."""
 import contextlib
+import json
 import os
 import re
 import signal
@@ -291,16 +292,99 @@ def gives_up_where_a_library_is_being_loaded(test):
         test.ends_well(process)
 
 
+def values_of(test, name, wanted, step=1):
+    """Returns the first argument of the calls of a function of the program, after comparing them: they were made one after the other with a number
+    that is so much higher each time, and return so much more."""
+    calls = [json.loads(line) for line in test.tool("replay", "--json", test.trace()).stdout.splitlines()]
+    calls = [call for call in calls if call["name"] == name and call.get("module") == wanted[0]]
+    with_values = [call for call in calls if "arguments" in call]
+    numbers = [call["arguments"]["n"] for call in with_values]
+    expect(len(with_values) in (0, len(calls)), f"{len(with_values)} of {len(calls)} calls of {name} have arguments")
+    expect(numbers == list(range(numbers[0], numbers[-1] + 1, step)) if numbers else True, f"{name}: {numbers[:20]}")
+    # The last one may be open.
+    expect(all(call["result"] == call["arguments"]["n"] + wanted[1] for call in with_values[:-1]), f"{name}: {[call for call in with_values if 'result' not in call][:3]}")
+    return numbers
+
+
+def records_arguments_and_results(test):
+    """Prototypes are one's own, the tool's, and of debug information; other ones each time, none, and earlier ones again."""
+    before, own, after = "before(n: long) -> long", ("--functions", "own", "--arguments", "own"), "after(n: long) -> long"
+    functions = {"before": ("libpart.so", 1), "own": ("attached", 3), "after": ("libpart.so", 2)}
+    with test.running("busy") as process:
+        for options, wanted in [((), ()), (("--arguments", before), {"before"}), (own, {"own"}), (("--arguments", after + ",write"), {"after", "write"}),
+                                ((), ()), (("--arguments", before), {"before"}), (own + ("--arguments", before), {"own", "before"}), (own, {"own"}), (("--files",), {"write"})]:
+            with test.attached(process.pid, "--mode", "ring", "--max-size", "512K", *options) as tool:
+                _, last = goes_on(process, 1000)
+            latest = asked(process)[0]
+            expect(" 0 dropped" in tool.said, tool.said)
+            for name, function in functions.items():
+                numbers = values_of(test, name, function)
+                expect(bool(numbers) == (name in wanted), f"{options}: {name} has values {numbers[:3]}")
+                # As above.
+                expect(not numbers or last - 1 <= numbers[-1] <= latest and len(numbers) > 100, f"{options}: {numbers[:1]} to {numbers[-1:]}, {last} to {latest}")
+            written = {line["arguments"]["count"] for line in map(json.loads, test.tool("replay", "--json", test.trace()).stdout.splitlines())
+                       if line["name"] == "write" and "arguments" in line}
+            expect(written == ({1} if "write" in wanted else set()), f"{options}: {written}")
+            trace = test.own_trace(process)
+            trace.trees()
+            expect(not trace.anomalies, f"{options}: {trace.anomalies[:4]}")
+        test.ends_well(process)
+
+
+LAST_BITS = "flags last_bits: ODD=1/1 ROUND=0/131071\nlibrary any\n" + "".join(f"{name}(n: last_bits) -> long\n" for name in ("before", "after"))
+
+
+def records_calls_with_certain_values_alone(test):
+    with test.running("busy") as process:
+        for _ in range(2):
+            with test.attached(process.pid, "--arguments", "before", "--prototypes", test.write("prototypes", LAST_BITS), "--when", "before(n ~ ODD)",
+                               "--include", "before"):
+                begun, last = goes_on(process, 1000)
+            trace = test.own_trace(process)
+            trace.trees()
+            calls = [json.loads(line) for line in test.tool("replay", "--json", test.trace()).stdout.splitlines()]
+            numbers = [call["result"] - 1 for call in calls if call["name"] == "before" and "result" in call]
+            expect(numbers == list(range(numbers[0] | 1, numbers[-1] + 1, 2)) and numbers[0] <= begun + 2 and last - 3 <= numbers[-1], f"{numbers[:5]} to {numbers[-5:]}")
+            skipped = trace.filtered_by_condition
+            expect(not trace.anomalies and abs(skipped - len(numbers)) <= 2, f"{skipped} left out, {len(numbers)} recorded, {trace.anomalies[:4]}")
+        test.ends_well(process)
+
+
+def copies_what_it_keeps_for_a_call_with_certain_values(test):
+    """Each time another condition decides."""
+    with test.running("busy") as process:
+        for name, more in (("before", 1), ("after", 2), ("before", 1)):
+            options = "--arguments", name, "--prototypes", test.write("prototypes", LAST_BITS), "--when", f"{name}(n ~ ROUND)", "--snapshots", "1000"
+            with test.attached(process.pid, "--keep", "10s", "--max-size", "512K", *options) as tool:
+                begun, last = goes_on(process, 400_000)
+            latest = asked(process)[0]
+            found = sorted(entry for entry in os.listdir(test.traces) if entry.endswith(".snapshot.trace"))
+            surely, perhaps = [len(range(-(-low // 131072), -(-high // 131072))) for low, high in ((begun, last), (begun, latest))]
+            expect(0 < surely <= len(found) <= perhaps + 1, f"{len(found)} snapshots, {begun} to {last} to {latest}\n{tool.said}")
+            numbers = set()
+            for path in (os.path.join(test.traces, entry) for entry in found):
+                expect(f".{name}-" in path, path)
+                trace = tracefile.Trace(path)
+                trace.trees()
+                calls = [json.loads(line) for line in test.tool("replay", "--json", path).stdout.splitlines()]
+                last_call = [call for call in calls if call["name"] == name and "result" in call and (call["result"] - more) % 131072 == 0][-1]
+                numbers.add(last_call["result"] - more)
+                os.unlink(path)
+            expect(len(numbers) == len(found), f"{numbers} of {len(found)} snapshots")
+        test.ends_well(process)
+
+
 def lends_its_plans_to_a_process_of_another_user(test):
     """It believes no files but that user's own."""
     if os.geteuid() != 0:
         raise Skipped("only root may attach to a process of another user")
     os.chmod(os.path.dirname(test.made), 0o755)
     with test.running("busy", user=12345, group=12345) as process:
-        with test.attached(process.pid, "--functions", "*"):
+        with test.attached(process.pid, "--functions", "*", "--arguments", "before(n: long) -> long"):
             begun, last = goes_on(process, 300)
         rows = {row["name"]: row["calls"] for row in test.json("report", test.trace())["functions"]}
         expect(rows.get("own", 0) >= last - begun - 1, f"{rows}, {last - begun}")  # as above
+        expect(len(values_of(test, "before", ("libpart.so", 1))) >= last - begun - 1, "it has no arguments")
         expect(os.stat(test.trace()).st_uid == os.geteuid(), "the trace is that user's")
         with test.attached(process.pid):  # in the place of the first
             goes_on(process, 300)

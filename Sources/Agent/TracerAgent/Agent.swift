@@ -65,6 +65,7 @@ extension Agent {
         if !Process.wasRunning { Phases.begin(before, usage) }
         SpecialFunction.begin()
         beginArguments()
+        guard CallChoice.begin() else { return TRACE_ATTACH_NO_MEMORY }
         guard ForkWatch.begin() else { return TRACE_ATTACH_NO_WIPE }
         guard Trampolines.isReachable() else { return TRACE_ATTACH_NO_CODE }
         let readsKernelClock = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC)
@@ -157,7 +158,7 @@ extension Agent {
         if let symbol = image.pointee.symbol(found.symbol)?.pointee { tracer_set_environment(image.pointee.bias &+ symbol.value) }
     }
 
-    private func beginArguments() {
+    func beginArguments() {
         guard let path = settings.arguments, settings.mode != .counts else { return }
         let isByDefault = ArgumentPlan.isByDefault(path)
         if !ArgumentPlan.begin(path) && !isByDefault {
@@ -175,7 +176,7 @@ extension Agent {
     }
     /// __errno_location (LSB 5.0, libc) says where a thread's errno is: in static thread-local storage, as far from the thread pointer in
     /// every thread.
-    private func findErrno() {
+    func findErrno() {
         let query = SymbolQuery(name: Name(CText(StaticString("__errno_location").utf8Start)), version: VersionNeed())
         guard let found = ModuleTable.anyDefinition(of: query) else { return }
         let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
@@ -273,7 +274,9 @@ public func tracer_function_contains(_ function: UInt32, _ address: UInt64) -> B
 
 @c @implementation
 public func tracer_function_trigger(_ function: UInt32) -> UInt8 {
-    TriggerList.text == nil ? 0 : FunctionTable.entry(function).trigger
+    if TriggerList.text == nil { return 0 }
+    let entry = FunctionTable.entry(function)
+    return entry.choice == CallChoice.current ? entry.trigger : 0
 }
 
 @c @implementation

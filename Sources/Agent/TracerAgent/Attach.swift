@@ -32,14 +32,8 @@ extension Agent {
         var store = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
         var fresh = Settings()
         let complaints = fresh.read(environment, into: &store)
-        func areSame(_ one: CText?, _ other: CText?) -> Bool {
-            one.map { text in other.map { equal(text, $0) } ?? false } ?? (other == nil)
-        }
-        let areSameFunctions = areSame(fresh.arguments, settings.arguments) && areSame(fresh.triggers, settings.triggers)
         if Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) && fresh.clock == .auto { fresh.clock = settings.clock }
-        guard areSameFunctions, fresh.callSites == settings.callSites, fresh.maximumDepth == settings.maximumDepth,
-            fresh.clock == settings.clock
-        else {
+        guard fresh.callSites == settings.callSites, fresh.maximumDepth == settings.maximumDepth, fresh.clock == settings.clock else {
             Memory.release(buffer, Agent.storeBytes)
             return TRACE_ATTACH_SETTINGS
         }
@@ -54,17 +48,24 @@ extension Agent {
         FunctionTable.forgetBlocks()
         OpenedDescriptors.becomeChild()
         MetadataWriter.copyKept()
-        Triggers.describe()
         ThreadRecorder.beginSession()
         MappingFaults.begin()
         isRecorded = true
         complaints.report()
+        ArgumentPlan.end()
+        beginArguments()
+        if !CallChoice.begin() {
+            leaveFile()
+            return TRACE_ATTACH_SETTINGS
+        }
+        Triggers.describe()
         describe(arguments!, argumentCount)
         guard let flags = LoaderWatch.begin() else {
             leaveFile()
             return TRACE_ATTACH_LOADER
         }
         TraceOutput.flags = flags | UInt32(TRACE_FLAG_FILTERED) | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
+        if settings.arguments != nil { findErrno() }
         open(since: before)
         return TRACE_ATTACH_DONE
     }

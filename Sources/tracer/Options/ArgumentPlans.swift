@@ -1,5 +1,6 @@
 // Argument plans: which arguments `tracer record --arguments` records, in a file of the cache, from which the agent reads it.
 import CTraceLayout
+import ELF
 import Glibc
 import Presentation
 import Recorder
@@ -17,8 +18,15 @@ struct ArgumentPlans {
     enum Files { case none, cheap, all }
     /// Value of --cache; nil: as the environment says.
     let mayKeep: Bool?
-    /// The program, as it was given, and its arguments: functions of it and of the libraries that it is linked with may be meant.
-    let command: [String]
+    let program: Program
+    /// Functions of the program, and of its libraries, may be meant.
+    enum Program {
+        /// As it was given, with its arguments.
+        case command([String])
+        /// It runs.
+        case process(pid_t)
+        case any
+    }
     let isQuiet: Bool
 
     /// Older plans go when there are more.
@@ -37,7 +45,7 @@ struct ArgumentPlans {
     /// Path of the plan for calls that use files, where nobody has asked for another; nil: there is none, as without a cache.
     static var ofFiles: String? {
         guard isFreeByDefault else { return nil }
-        let plans = ArgumentPlans(lists: [], prototypes: [], hidden: [], files: .cheap, mayKeep: nil, command: [], isQuiet: true)
+        let plans = ArgumentPlans(lists: [], prototypes: [], hidden: [], files: .cheap, mayKeep: nil, program: .any, isQuiet: true)
         return plans.hasFolder ? (try? plans.make())?.path : nil
     }
 
@@ -111,15 +119,24 @@ struct ArgumentPlans {
         return (path, choice.namesWithConditions)
     }
 
-    /// Modules with functions of which arguments may be wanted: the program, and the libraries that it is linked with.
+    /// Modules with functions of which arguments may be wanted: the program, and the libraries that it is linked with, or has.
     private var modules: [ModuleFunctions] {
         if ArgumentChoice.soughtInModules(named).isEmpty { return [] }
-        guard let name = command.first,
-            let path = try? ProgramLookup.path(of: name, searchPath: getenv("PATH").map { String(cString: $0) }),
-            let executable = FunctionPlans.executable(ExecTarget.programOfLoader(path, Array(command.dropFirst())) ?? path),
-            let program = ModuleFunctions(path: executable)
-        else { return [] }
-        return [program] + FunctionPlans.linkedLibraries(executable).compactMap { ModuleFunctions(path: $0) }.filter { !$0.isLibc }
+        let executable: String, libraries: [String]
+        switch program {
+        case .command(let words):
+            guard let name = words.first,
+                let path = try? ProgramLookup.path(of: name, searchPath: getenv("PATH").map { String(cString: $0) }),
+                let found = FunctionPlans.executable(ExecTarget.programOfLoader(path, Array(words.dropFirst())) ?? path)
+            else { return [] }
+            (executable, libraries) = (found, FunctionPlans.linkedLibraries(found))
+        case .process(let pid):
+            guard let found = resolvedPath("/proc/\(pid)/exe") else { return [] } // attaching says why
+            (executable, libraries) = (found, FunctionPlans.libraries(of: pid, besides: found))
+        case .any: return []
+        }
+        guard let program = ModuleFunctions(path: executable) else { return [] }
+        return [program] + libraries.compactMap { ModuleFunctions(path: $0) }.filter { !$0.isLibc }
     }
 
     private func say(_ notes: [String]) {

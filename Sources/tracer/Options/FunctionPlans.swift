@@ -23,13 +23,15 @@ struct FunctionPlans {
     /// The same for a process that runs.
     func prepare(for pid: pid_t) {
         guard let executable = resolvedPath("/proc/\(pid)/exe") else { return } // attaching says why
-        prepare(executable, called: executable) {
-            var known: Set<String> = [executable]
-            return ProcessMaps(pid: pid).compactMap {
-                $0.isExecutable && $0.path.hasPrefix("/") && known.insert($0.path).inserted ? $0.path : nil
-            }
-            .filter { !$0.hasSuffix(" (deleted)") && !$0.hasPrefix("/memfd:") }
+        prepare(executable, called: executable) { Self.libraries(of: pid, besides: executable) }
+    }
+    /// Files whose code a process has, without its program's.
+    static func libraries(of pid: pid_t, besides executable: String) -> [String] {
+        var known: Set<String> = [executable]
+        return ProcessMaps(pid: pid).compactMap {
+            $0.isExecutable && $0.path.hasPrefix("/") && known.insert($0.path).inserted ? $0.path : nil
         }
+        .filter { !$0.hasSuffix(" (deleted)") && !$0.hasPrefix("/memfd:") }
     }
 
     private func prepare(_ executable: String, called program: String, _ findLibraries: () -> [String]) {

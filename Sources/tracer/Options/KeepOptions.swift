@@ -102,11 +102,15 @@ struct KeepOptions: ParsableArguments {
     /// Chooses the patterns that name functions of the program itself: these are recorded by their own first bytes (`--functions`).
     static func functions(_ patterns: [String], of program: String, arguments: [String]) -> [String] {
         guard !patterns.isEmpty else { return [] }
-        let inModules = patterns.filter { $0.contains("!") }
         guard let target = try? ExecTarget(program: program, searchPath: getenv("PATH").map { String(cString: $0) }, identity: .current),
-            let path = FunctionPlans.executable(ExecTarget.programOfLoader(target.path, arguments) ?? target.path),
-            let file = ObjectFile(path: path)
-        else { return inModules }
+            let path = FunctionPlans.executable(ExecTarget.programOfLoader(target.path, arguments) ?? target.path)
+        else { return patterns.filter { $0.contains("!") } }
+        return functions(patterns, inProgram: path)
+    }
+    /// The same by the program's file, which may be one of /proc.
+    static func functions(_ patterns: [String], inProgram path: String) -> [String] {
+        let inModules = patterns.filter { $0.contains("!") }
+        guard !patterns.isEmpty, let file = ObjectFile(path: path) else { return inModules }
         let symbols = SymbolTable(file)
         return inModules
             + patterns.filter { pattern in

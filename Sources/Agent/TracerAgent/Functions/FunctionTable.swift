@@ -13,6 +13,7 @@ enum FunctionTable {
         var policy: HookPolicy
         var isEntryOnly = false // each call is recorded by its entry alone
         var trigger: UInt8 = 0 // its number, from 1 on (Triggers.swift)
+        var choice = CallChoice.current // what its hook was made for
 
         func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
     }
@@ -159,7 +160,11 @@ enum FunctionTable {
         var slot = Name.bucket(hash) & (slotCount &- 1)
         while slots![slot] != 0 {
             let known = entries.pointer(Int(slots![slot]))
-            if known.pointee.target == target && known.pointee.name == hash && known.pointee.module == module { break }
+            if known.pointee.target == target && known.pointee.name == hash && known.pointee.module == module
+                && known.pointee.choice == CallChoice.current
+            {
+                break
+            }
             slot = (slot &+ 1) & (slotCount &- 1)
         }
         return slot

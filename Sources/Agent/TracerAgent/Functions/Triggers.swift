@@ -19,14 +19,13 @@ enum Triggers {
         }
     }
 
-    nonisolated(unsafe) private static var watched: UInt64 = 0
     /// A function has its trigger.
     static func noteWatched() {
-        _ = tracer_atomic_add(&watched, 1)
+        CallChoice.noteWatched()
         _ = tracer_atomic_add(&TraceOutput.header.pointee.watched, 1)
     }
     /// Another file has begun.
-    static func describe() { TraceOutput.header.pointee.watched = watched }
+    static func describe() { TraceOutput.header.pointee.watched = CallChoice.watched }
 
     /// Index of the main thread, and when it returned from the function that its event loop waits in; 0: it is in there, or not known.
     nonisolated(unsafe) private static var mainThread: UInt32 = .max
@@ -48,7 +47,7 @@ enum Triggers {
 
     /// A call of a watched function has returned, or was left.
     static func ended(_ frame: Frame, _ thread: UInt32, _ now: UInt64) {
-        let number = FunctionTable.entry(frame.function).trigger
+        let number = tracer_function_trigger(frame.function)
         if number == 0 { return }
         let limit = limits[Int(number) &- 1]
         if events[Int(number) &- 1] != .call {

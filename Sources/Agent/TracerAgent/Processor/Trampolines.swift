@@ -11,6 +11,8 @@ enum Trampolines {
     /// Returns the address that labels lead to on return.
     static func returned(_ set: trampoline_set) -> UInt64 { readsKernelClock ? set.returned_checked : set.returned }
     nonisolated(unsafe) private static var readsKernelClock = false
+    /// They can take calls back that were too short, whether or not a shortest time is set now.
+    nonisolated(unsafe) private(set) static var areFiltered = false
     /// Calls are recorded with the address that they return to. Said before `prepare`.
     nonisolated(unsafe) static var recordsSites = false
 
@@ -18,6 +20,7 @@ enum Trampolines {
     /// refuses.
     static func prepare(readsKernelClock: Bool, isFiltered: Bool) -> Bool {
         self.readsKernelClock = readsKernelClock
+        areFiltered = isFiltered
         set = tracer_trampolines(isFiltered ? 1 : 0)
         return prepare(set)
     }

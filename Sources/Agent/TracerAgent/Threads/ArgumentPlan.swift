@@ -1,19 +1,30 @@
 // The argument plan of this process: functions whose calls are recorded with their arguments and results (arguments_layout.h). It is read
-// once, before other threads exist, and all of it is checked then.
+// once, before other threads exist, and all of it is checked then. Where the agent is attached again, each time may have a plan of its own:
+// the earlier ones stay, since threads may be in calls of their functions, and so do the numbers of their programs.
 import CSupport
 import CTraceLayout
 
 enum ArgumentPlan {
-    nonisolated(unsafe) private static var content = UnsafeRawPointer(bitPattern: 8)!
-    nonisolated(unsafe) private static var count = 0
-    static var isInUse: Bool { count > 0 }
+    private struct Plan: BitwiseCopyable {
+        let content: UnsafeRawPointer
+        let byteCount: Int
+        /// Programs before this one's, and its own, which are the functions in the order of the file.
+        let first: Int
+        let count: Int
+        let states: UnsafeMutablePointer<State>
+    }
+    nonisolated(unsafe) private static var plans = Table<Plan>()
+    /// Index of the plan in use; nil: none is.
+    nonisolated(unsafe) private static var current: Int?
+    static var isInUse: Bool { current != nil }
+    /// Tells plans apart, from 1 on; 0: none is in use.
+    static var number: UInt32 { current.map { UInt32($0 &+ 1) } ?? 0 }
     /// Returns true if nobody has asked for the plan at this path.
     static func isByDefault(_ path: CText) -> Bool {
         let name = baseName(path), prefix = ArgumentPlanName.byDefault
         for n in 0..<prefix.utf8CodeUnitCount where name[n] != prefix.utf8Start[n] { return false } // ends at a NUL
         return true
     }
-    nonisolated(unsafe) private static var states: UnsafeMutablePointer<State>?
     private struct State: BitwiseCopyable {
         var isNoted: Bool
         var object: UInt8
@@ -21,31 +32,67 @@ enum ArgumentPlan {
         var testsResult: Bool
     }
 
-    /// False: the file is not there, others may write to it, or it is damaged.
+    /// False: the file is not there, others may write to it, it is damaged, or there have been too many plans.
     static func begin(_ path: CText) -> Bool {
         guard let user = CacheHome.user, let (bytes, byteCount) = CacheHome.read(path, of: user, atMost: Int(ARGUMENTS_MOST_BYTES)) else {
             return false
         }
-        content = UnsafeRawPointer(bytes)
-        guard let number = checkedCount(byteCount), let pages = Memory.pages(number &* MemoryLayout<State>.stride) else {
+        for n in 0..<plans.count where isSame(plans[n], bytes, byteCount) {
+            Memory.release(bytes, byteCount)
+            current = n
+            return true
+        }
+        let first = plans.count == 0 ? 0 : plans[plans.count &- 1].first &+ plans[plans.count &- 1].count
+        guard let count = checkedCount(bytes, byteCount), first &+ count <= Int(UInt16.max),
+            let pages = Memory.pages(count &* MemoryLayout<State>.stride),
+            plans.append(
+                Plan(
+                    content: UnsafeRawPointer(bytes), byteCount: byteCount, first: first, count: count,
+                    states: pages.assumingMemoryBound(to: State.self)))
+        else {
             Memory.release(bytes, byteCount)
             return false
         }
-        states = pages.assumingMemoryBound(to: State.self)
-        count = number
+        current = plans.count &- 1
         noteTests()
-        makePrograms()
+        // Attached agents have trampolines of a time filter, which leave values to Swift.
+        if !Process.isAttached { makePrograms() }
         return true
     }
+    /// Another file begins: functions have no arguments, unless there is a plan for it.
+    static func end() { current = nil }
+    private static func isSame(_ plan: Plan, _ bytes: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+        if plan.byteCount != byteCount { return false }
+        for n in 0..<byteCount where plan.content.load(fromByteOffset: n, as: UInt8.self) != bytes.load(fromByteOffset: n, as: UInt8.self) {
+            return false
+        }
+        return true
+    }
+    /// The plan that a program belongs to.
+    @inline(__always) private static func plan(of program: UInt16) -> UnsafeMutablePointer<Plan> {
+        var n = 0
+        while Int(program) > plans[n].first &+ plans[n].count { n &+= 1 }
+        return plans.pointer(n)
+    }
+
     /// Every condition names a function, so the trampolines of a plan without any need not ask.
     private static func noteTests() {
-        for n in 0..<count {
-            for test in tests(of: UInt16(n &+ 1)) {
-                let isOfResult = operations(n)[Int(test.operation)].kind == UInt8(ARGUMENTS_RESULT)
-                if isOfResult { states![n].testsResult = true } else { states![n].testsArguments = true }
+        let plan = plans[plans.count &- 1]
+        for n in plan.first..<plan.first &+ plan.count {
+            let program = UInt16(n &+ 1), state = state(program)
+            for test in tests(of: program) {
+                if operation(Int(test.operation), of: program).kind == UInt8(ARGUMENTS_RESULT) {
+                    state.pointee.testsResult = true
+                } else {
+                    state.pointee.testsArguments = true
+                }
                 hasTests = true
             }
         }
+    }
+    private static func state(_ program: UInt16) -> UnsafeMutablePointer<State> {
+        let plan = plan(of: program)
+        return plan.pointee.states + (Int(program) &- 1 &- plan.pointee.first)
     }
     nonisolated(unsafe) private static var hasTests = false
 
@@ -54,7 +101,9 @@ enum ArgumentPlan {
     nonisolated(unsafe) private static var programs: UnsafeMutablePointer<value_program>?
     private static let dataBytes = Int(ARGUMENTS_DATA_BYTES)
 
+    /// The programs of the only plan.
     private static func makePrograms() {
+        let plan = plans[0], count = plan.count
         var mostPieces = 0
         for n in 0..<count {
             let all = operations(of: UInt16(n &+ 1))
@@ -77,7 +126,7 @@ enum ArgumentPlan {
                 if isString { texts &+= 1 }
                 bytes &+= isString ? 2 : Int(operation.bytes)
             }
-            let words = (bytes &+ dataBytes &- 1) / dataBytes, isTested = purpose == .keep && !tests.isEmpty
+            let words = (bytes &+ dataBytes &- 1) / dataBytes, isTested = purpose(plan.content) == .keep && !tests.isEmpty
             var program = value_program()
             program.head = Event.arguments(UInt32(number), words: UInt32(words), isResult: false).word
             program.reserved = UInt8(8 &* (min(words, Int(VALUE_WORDS)) &+ 2))
@@ -85,8 +134,8 @@ enum ArgumentPlan {
             program.count = UInt8(all.count)
             program.words = UInt8(min(words, Int(UInt8.max)))
             program.text_count = UInt8(texts)
-            program.operations = function(n).pointee.operations
-            program.tests = function(n).pointee.tests
+            program.operations = function(number).pointee.operations
+            program.tests = function(number).pointee.tests
             if let result { note(result, number, in: &program) }
             let used = isTested || words > Int(VALUE_WORDS) ? 0 : makePieces(of: all, at: pieces)
             if used > 0 {
@@ -100,7 +149,7 @@ enum ArgumentPlan {
             programs[n] = program
         }
         self.programs = programs
-        tracer_set_value_programs(programs, content, Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0)
+        tracer_set_value_programs(programs, plan.content, Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0)
     }
     private static func note(_ result: arguments_operation, _ number: UInt16, in program: inout value_program) {
         let isVector = result.source == UInt8(ARGUMENTS_FROM_VECTOR), words: UInt32 = result.bytes > UInt8(ARGUMENTS_DATA_BYTES) ? 2 : 1
@@ -143,10 +192,11 @@ enum ArgumentPlan {
         }
         return made
     }
-    /// The trampolines can record calls of a function with this program by themselves.
+    /// The trampolines can record calls of a function with this program by themselves. Those of a time filter cannot, whatever the shortest
+    /// time is now: they take back words of calls without values.
     static func isPlain(_ program: UInt16) -> Bool {
-        guard program != 0, !Trampolines.recordsSites, !Limits.hasTimeFilter, let programs else { return false }
-        let one = programs[Int(program) &- 1], state = states![Int(program) &- 1]
+        guard program != 0, !Trampolines.recordsSites, !Trampolines.areFiltered, let programs else { return false }
+        let one = programs[Int(program) &- 1], state = state(program).pointee
         if state.testsResult { return false }
         if state.testsArguments { for test in tests(of: program) where test.is >= UInt8(ARGUMENTS_IS_TEXT) { return false } }
         // The time of a call is read after its strings, by C, which knows no clock but the processor's.
@@ -155,7 +205,7 @@ enum ArgumentPlan {
     }
 
     /// Returns the number of functions of a plan in which all is as it must be.
-    private static func checkedCount(_ byteCount: Int) -> Int? {
+    private static func checkedCount(_ content: UnsafeMutableRawPointer, _ byteCount: Int) -> Int? {
         let size = MemoryLayout<arguments_file>.size
         if byteCount < size { return nil }
         let header = content.load(as: arguments_file.self), number = Int(header.function_count)
@@ -166,27 +216,31 @@ enum ArgumentPlan {
             return nil
         }
         func fits(_ offset: UInt32, _ bytes: Int) -> Bool { Int(offset) <= byteCount && bytes <= byteCount &- Int(offset) }
+        let functions = functions(UnsafeRawPointer(content))
         for n in 0..<number {
-            let function = function(n).pointee
+            let function = functions[n]
             if !fits(function.name, Int(function.name_bytes)) || !fits(function.text, Int(function.text_bytes))
                 || function.operations & 3 != 0
                 || !fits(function.operations, Int(function.operation_count) &* MemoryLayout<arguments_operation>.stride)
                 || function.operation_count > UInt32(ARGUMENTS_MOST_SOURCES) || function.tests & 7 != 0
                 || function.test_count > UInt32(ARGUMENTS_MOST_TESTS)
                 || !fits(function.tests, Int(function.test_count) &* MemoryLayout<arguments_test>.stride)
-                || n > 0 && function.hash < Self.function(n &- 1).pointee.hash
+                || n > 0 && function.hash < functions[n &- 1].hash
             {
                 return nil
             }
+            let operations = UnsafeRawPointer(content + Int(function.operations)).assumingMemoryBound(to: arguments_operation.self)
             for k in 0..<Int(function.operation_count) {
-                if !isRight(operations(n)[k]) { return nil }
+                if !isRight(operations[k]) { return nil }
             }
-            for test in tests(of: UInt16(n &+ 1)) {
+            let tests = UnsafeRawPointer(content + Int(function.tests)).assumingMemoryBound(to: arguments_test.self)
+            for k in 0..<Int(function.test_count) {
+                let test = tests[k]
                 let isText = test.is >= UInt8(ARGUMENTS_IS_TEXT)
                 if test.operation >= UInt8(function.operation_count) || test.is < UInt8(ARGUMENTS_IS_EQUAL)
                     || test.is > UInt8(ARGUMENTS_IS_LIKE)
                     || test.bytes == 0 || test.bytes > 8 || !fits(test.text, Int(test.text_bytes))
-                    || isText && !Self.isText(operations(n)[Int(test.operation)])
+                    || isText && !Self.isText(operations[Int(test.operation)])
                 {
                     return nil
                 }
@@ -231,57 +285,62 @@ enum ArgumentPlan {
             || source >= stack && source < stack &+ UInt8(ARGUMENTS_MOST_SOURCES)
     }
 
-    private static func function(_ n: Int) -> UnsafePointer<arguments_function> {
-        (content + MemoryLayout<arguments_file>.size).assumingMemoryBound(to: arguments_function.self) + n
+    private static func functions(_ content: UnsafeRawPointer) -> UnsafePointer<arguments_function> {
+        (content + MemoryLayout<arguments_file>.size).assumingMemoryBound(to: arguments_function.self)
     }
-    private static func operations(_ n: Int) -> UnsafePointer<arguments_operation> {
-        (content + Int(function(n).pointee.operations)).assumingMemoryBound(to: arguments_operation.self)
+    private static func function(_ program: UInt16) -> UnsafePointer<arguments_function> {
+        let plan = plan(of: program)
+        return functions(plan.pointee.content) + (Int(program) &- 1 &- plan.pointee.first)
+    }
+    private static func start(of program: UInt16) -> UnsafePointer<arguments_operation> {
+        (plan(of: program).pointee.content + Int(function(program).pointee.operations)).assumingMemoryBound(to: arguments_operation.self)
     }
 
     // MARK: - Functions
 
     /// Returns true if a function whose name has this key (PLAN_NAME_) may be in it.
     static func mayHave(_ key: UInt32) -> Bool {
-        let n = first(key & PLAN_NAME_HASH)
-        return n < count && function(n).pointee.hash == key & PLAN_NAME_HASH
+        guard let current else { return false }
+        let plan = plans[current], n = first(key & PLAN_NAME_HASH, plan)
+        return n < plan.count && functions(plan.content)[n].hash == key & PLAN_NAME_HASH
     }
 
-    /// Returns the program of a function, from 1 on; 0: its arguments are not recorded.
+    /// Returns the program of a function, from 1 on, by the plan in use; 0: its arguments are not recorded.
     /// - Parameters:
     ///   - address: as linked
     ///   - module: hash of its module's identity (arguments_module_id)
     ///   - isLibc: the C library defines it
     static func program(of name: Name, at address: UInt64, in module: UInt64, isLibc: () -> Bool) -> UInt16 {
-        if count == 0 { return 0 }
-        let hash = name.gnuHash & PLAN_NAME_HASH
-        var n = first(hash)
-        while n < count && function(n).pointee.hash == hash {
-            if isName(n, name) {
-                let known = function(n).pointee
+        guard let current else { return 0 }
+        let plan = plans[current], functions = functions(plan.content), hash = name.gnuHash & PLAN_NAME_HASH
+        var n = first(hash, plan)
+        while n < plan.count && functions[n].hash == hash {
+            let known = functions[n]
+            if isName(known, name, plan.content) {
                 let isMeant =
                     switch known.home {
                     case UInt32(ARGUMENTS_OF_ANY): true
                     case UInt32(ARGUMENTS_OF_LIBC): isLibc()
                     default: known.module == module && known.address == address && module != 0
                     }
-                if isMeant { return UInt16(n &+ 1) }
+                if isMeant { return UInt16(plan.first &+ n &+ 1) }
             }
             n &+= 1
         }
         return 0
     }
-    private static func isName(_ n: Int, _ name: Name) -> Bool {
-        if Int(function(n).pointee.name_bytes) != name.byteCount { return false }
-        let text = content + Int(function(n).pointee.name)
+    private static func isName(_ function: arguments_function, _ name: Name, _ content: UnsafeRawPointer) -> Bool {
+        if Int(function.name_bytes) != name.byteCount { return false }
+        let text = content + Int(function.name)
         for k in 0..<name.byteCount where text.load(fromByteOffset: k, as: UInt8.self) != name.text[k] { return false }
         return true
     }
     /// Index of the first function whose hash is not below.
-    private static func first(_ hash: UInt32) -> Int {
-        var low = 0, high = count
+    private static func first(_ hash: UInt32, _ plan: Plan) -> Int {
+        var low = 0, high = plan.count
         while low < high {
             let middle = (low &+ high) / 2
-            if function(middle).pointee.hash < hash { low = middle &+ 1 } else { high = middle }
+            if functions(plan.content)[middle].hash < hash { low = middle &+ 1 } else { high = middle }
         }
         return low
     }
@@ -289,13 +348,15 @@ enum ArgumentPlan {
     /// A function of this program is there: its prototype is in the file from now on. `object`: number of the argument that is its calls'
     /// object (CallObjects.swift), where its hook does not say so. Called with the lock of FunctionTable held.
     static func use(_ program: UInt16, object: UInt8) {
-        guard program != 0, let state = states.map({ $0 + (Int(program) &- 1) }) else { return }
+        if program == 0 { return }
+        let state = state(program)
         if object != 0 { state.pointee.object = object }
         if state.pointee.isNoted { return }
         state.pointee.isNoted = true
-        let function = function(Int(program) &- 1).pointee
+        let function = function(program).pointee
         MetadataWriter.prototype(
-            UInt32(program), (content + Int(function.text)).assumingMemoryBound(to: UInt8.self), Int(function.text_bytes))
+            UInt32(program), (plan(of: program).pointee.content + Int(function.text)).assumingMemoryBound(to: UInt8.self),
+            Int(function.text_bytes))
     }
 
     // MARK: - Calls
@@ -303,37 +364,42 @@ enum ArgumentPlan {
     /// Returns the program of a hook's function; 0: there is none.
     static func program(of hook: UnsafeMutablePointer<function_hook>) -> UInt16 {
         if hook.pointee.argument & UInt8(FUNCTION_HAS_VALUES) != 0 { return hook.pointee.counter }
-        if count == 0 || hook.pointee.kind == UInt8(KIND_PATCHED) || hook.pointee.kind == UInt8(KIND_UNNAMED) { return 0 }
+        if plans.count == 0 || hook.pointee.kind == UInt8(KIND_PATCHED) || hook.pointee.kind == UInt8(KIND_UNNAMED) { return 0 }
         return hook.pointee.counter
     }
-    static func object(of program: UInt16) -> UInt8 { states.map { $0[Int(program) &- 1].object } ?? 0 }
+    static func object(of program: UInt16) -> UInt8 { state(program).pointee.object }
     static func hasResult(_ program: UInt16) -> Bool { result(program) != nil }
     static func result(_ program: UInt16) -> arguments_operation? {
-        let n = Int(program) &- 1, last = Int(function(n).pointee.operation_count) &- 1
+        let last = Int(function(program).pointee.operation_count) &- 1
         if last < 0 { return nil }
-        let operation = operations(n)[last]
+        let operation = operation(last, of: program)
         return operation.kind == UInt8(ARGUMENTS_RESULT) ? operation : nil
     }
-    static func operation(_ index: Int, of program: UInt16) -> arguments_operation { operations(Int(program) &- 1)[index] }
+    static func operation(_ index: Int, of program: UInt16) -> arguments_operation { start(of: program)[index] }
 
     /// What the tests decide.
     enum Purpose: UInt32 { case keep = 0, trigger = 1 } // ARGUMENTS_TESTS_
-    private static var purpose: Purpose { content.load(as: arguments_file.self).purpose == UInt32(ARGUMENTS_TESTS_KEEP) ? .keep : .trigger }
+    private static func purpose(_ content: UnsafeRawPointer) -> Purpose {
+        content.load(as: arguments_file.self).purpose == UInt32(ARGUMENTS_TESTS_KEEP) ? .keep : .trigger
+    }
     @inline(__always) static func isTested(_ program: UInt16, _ purpose: Purpose, ofResult: Bool) -> Bool {
         hasTests && program != 0 && isReallyTested(program, purpose, ofResult)
     }
     @inline(never) private static func isReallyTested(_ program: UInt16, _ purpose: Purpose, _ isOfResult: Bool) -> Bool {
-        let state = states![Int(program) &- 1]
-        return purpose == self.purpose && (isOfResult ? state.testsResult : state.testsArguments)
+        let state = state(program).pointee
+        return purpose == self.purpose(plan(of: program).pointee.content) && (isOfResult ? state.testsResult : state.testsArguments)
     }
     static func tests(of program: UInt16) -> UnsafeBufferPointer<arguments_test> {
-        let function = function(Int(program) &- 1).pointee
+        let function = function(program).pointee
         return UnsafeBufferPointer(
-            start: (content + Int(function.tests)).assumingMemoryBound(to: arguments_test.self), count: Int(function.test_count))
+            start: (plan(of: program).pointee.content + Int(function.tests)).assumingMemoryBound(to: arguments_test.self),
+            count: Int(function.test_count))
     }
-    static func text(of test: arguments_test) -> CText { (content + Int(test.text)).assumingMemoryBound(to: UInt8.self) }
+    static func text(of test: arguments_test, of program: UInt16) -> CText {
+        (plan(of: program).pointee.content + Int(test.text)).assumingMemoryBound(to: UInt8.self)
+    }
     static func operations(of program: UInt16) -> UnsafeBufferPointer<arguments_operation> {
-        let n = Int(program) &- 1
-        return UnsafeBufferPointer(start: operations(n), count: Int(function(n).pointee.operation_count) &- (hasResult(program) ? 1 : 0))
+        UnsafeBufferPointer(
+            start: start(of: program), count: Int(function(program).pointee.operation_count) &- (hasResult(program) ? 1 : 0))
     }
 }

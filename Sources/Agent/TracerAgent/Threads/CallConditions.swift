@@ -19,12 +19,14 @@ enum CallConditions {
         for test in ArgumentPlan.tests(of: program) {
             let operation = ArgumentPlan.operation(Int(test.operation), of: program)
             if (operation.kind == UInt8(ARGUMENTS_RESULT)) != ofResult { continue }
-            if !(ofResult ? resultFulfils(test, operation, spills) : argumentFulfils(test, operation, spills)) { return false }
+            if !(ofResult ? resultFulfils(test, operation, spills) : argumentFulfils(test, operation, program, spills)) { return false }
         }
         return true
     }
 
-    private static func argumentFulfils(_ test: arguments_test, _ operation: arguments_operation, _ spills: Spills) -> Bool {
+    private static func argumentFulfils(
+        _ test: arguments_test, _ operation: arguments_operation, _ program: UInt16, _ spills: Spills
+    ) -> Bool {
         let isNumber = test.is < UInt8(ARGUMENTS_IS_TEXT)
         // A char * itself is compared with NULL. Another string is NULL where it is shown as such: nothing could be read at address 0.
         let isPlain = operation.kind == UInt8(ARGUMENTS_STRING) && operation.step_count == 0
@@ -45,7 +47,7 @@ enum CallConditions {
                 default: holds = isFulfilled(test, by: isRead ? 1 : word)
                 }
             } else {
-                holds = isFulfilled(test, by: text, count, isWhole: ending == UInt32(ARGUMENTS_TEXT_WHOLE), isRead: isRead)
+                holds = isFulfilled(test, of: program, by: text, count, isWhole: ending == UInt32(ARGUMENTS_TEXT_WHOLE), isRead: isRead)
             }
         }
         return holds
@@ -60,9 +62,11 @@ enum CallConditions {
         withUnsafePointer(to: test) { tracer_number_fulfils($0, word) != 0 }
     }
     /// As ConditionTest.swift has it.
-    private static func isFulfilled(_ test: arguments_test, by text: CText, _ count: Int, isWhole: Bool, isRead: Bool) -> Bool {
+    private static func isFulfilled(
+        _ test: arguments_test, of program: UInt16, by text: CText, _ count: Int, isWhole: Bool, isRead: Bool
+    ) -> Bool {
         if !isRead { return false }
-        let wanted = ArgumentPlan.text(of: test), wantedCount = Int(test.text_bytes)
+        let wanted = ArgumentPlan.text(of: test, of: program), wantedCount = Int(test.text_bytes)
         func begins(_ offset: Int, _ length: Int) -> Bool {
             for n in 0..<length where text[offset &+ n] != wanted[n] { return false }
             return true

@@ -366,9 +366,9 @@ struct ThreadRecorder {
             let after = time(frame.pointee.enter_ticks, within: Event.startReach)
             append(values, program, isResult: false)
             appendEnter(frame, after: after, words: count &+ 1)
-            // A filter takes back more words than the trampolines know.
+            // A filter takes back more words than the trampolines know, also one whose time is set while the call is open.
             // Swift also ends a call whose result says whether it is kept.
-            if ArgumentPlan.hasResult(program) || Limits.hasTimeFilter { frame.pointee.label |= UInt64(LABEL_RESULT) }
+            if ArgumentPlan.hasResult(program) || Trampolines.areFiltered { frame.pointee.label |= UInt64(LABEL_RESULT) }
         }
     }
     private func append(_ values: ArgumentValues, _ program: UInt16, isResult: Bool) {

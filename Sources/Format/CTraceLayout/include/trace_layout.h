@@ -72,7 +72,7 @@ enum trace_attach_result {
     TRACE_ATTACH_NO_CODE = 4,      // the process may not create executable memory
     TRACE_ATTACH_NO_WIPE = 5,      // the kernel has no MADV_WIPEONFORK (Linux 4.14)
     TRACE_ATTACH_LOADER = 6,       // the loader's hook is not as expected, or a thread has been loading a library for seconds
-    TRACE_ATTACH_SETTINGS = 7,     // call sites, arguments, triggers, depth or clock differ from those of the first time
+    TRACE_ATTACH_SETTINGS = 7,     // call sites, depth or clock differ from those of the first time; or too many arguments and triggers
     TRACE_ATTACH_CHILD = 8,        // the process was forked from one that had been attached to
     TRACE_ATTACH_CONFINED = 9,     // the process has restricted its system calls
     TRACE_ATTACH_NAMESPACE = 10,   // the library is in a namespace of its own (dlmopen), or was not loaded to be attached

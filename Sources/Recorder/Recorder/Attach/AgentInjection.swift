@@ -234,7 +234,7 @@ package struct AgentInjection {
         case TRACE_ATTACH_NO_WIPE: "runs on a kernel before Linux 4.14, which the agent needs to be attached"
         case TRACE_ATTACH_LOADER: "has a loader that the agent does not know, or is loading a library for long: try again"
         case TRACE_ATTACH_SETTINGS:
-            "was attached to before with another --max-depth, --call-sites or --when, which stay as they are: give the same"
+            "was attached to before with another --max-depth or --call-sites, which stay as they are: give the same"
         case TRACE_ATTACH_CHILD: "was forked from one that had been attached to: restart it to record it"
         case TRACE_ATTACH_CONFINED: "has restricted its system calls: the agent cannot work in it"
         case TRACE_ATTACH_NAMESPACE: "has the agent in a namespace of its own (dlmopen): it cannot be recorded"

@@ -26,8 +26,8 @@ package struct AttachedRun {
     private let target: AttachTarget
     private let claim: AttachClaim
     private let settings: [(name: String, value: String)]
-    /// Functions of another user's process are to be recorded: where their plans are.
-    private let plansToLend: String?
+    /// Functions or arguments of another user's process are to be recorded: where the plans for them are.
+    private let loan: LentPlans.Origin?
     /// The traces are there while it records.
     package let directory: String
     private let isNamed: Bool
@@ -64,7 +64,10 @@ package struct AttachedRun {
             plans = environment["XDG_CACHE_HOME"] ?? environment["HOME"].map { $0 + "/.cache" }
             if let plans, target.user == geteuid() { settings.append(("XDG_CACHE_HOME", plans)) }
         }
-        plansToLend = target.user == geteuid() ? nil : plans.map { $0 + "/tracer/plans" }
+        let arguments = settings.first { $0.name == Variables.arguments.name.description }?.value
+        loan =
+            target.user == geteuid() || plans == nil && arguments == nil
+            ? nil : LentPlans.Origin(functions: plans.map { $0 + "/tracer/plans" }, arguments: arguments)
         claim = try AttachClaim(pid)
         self.limit = limit
         guard let current = getcwd(nil, 0) else {
@@ -129,10 +132,13 @@ package struct AttachedRun {
         defer { if process >= 0 { close(process) } }
         let watch = FileWatch(template: template, session: session)
         var injection: AgentInjection, settings = settings
-        let lent = plansToLend.flatMap { LentPlans(for: target, from: $0) }
+        let lent = loan.flatMap { LentPlans(for: target, from: $0) }
         defer { lent?.remove() }
         // Nothing else of a cache is kept there.
         if let lent { settings += [("XDG_CACHE_HOME", lent.home), (Variables.cache.name.description, "off")] }
+        if let path = lent?.arguments, let n = settings.firstIndex(where: { $0.name == Variables.arguments.name.description }) {
+            settings[n].value = path
+        }
         do {
             injection = try AgentInjection(target)
             try injection.begin(settings)

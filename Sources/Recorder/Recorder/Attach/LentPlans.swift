@@ -7,14 +7,23 @@ import Unwinding
 struct LentPlans {
     /// What the process takes for XDG_CACHE_HOME.
     let home: String
+    /// Path of the copy of the argument plan; nil: there is none.
+    let arguments: String?
     private let names: [String]
+
+    /// The tool's own.
+    struct Origin {
+        /// Folder of the plans of functions; nil: none are wanted.
+        let functions: String?
+        /// The argument plan.
+        let arguments: String?
+    }
 
     private var outer: String { home + "/tracer" }
     private var folder: String { outer + "/plans" }
 
-    /// Copies the plans of the modules that the process has now. nil: it cannot be done.
-    /// - Parameter cache: path of the tool's own plans
-    init?(for target: AttachTarget, from cache: String) {
+    /// Copies the plans of the modules that the process has now, and the argument plan. nil: it cannot be done.
+    init?(for target: AttachTarget, from origin: Origin) {
         var template = Array("/tmp/tracer-plans.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }
         home = String(cString: template)
@@ -28,10 +37,17 @@ struct LentPlans {
             return nil
         }
         for path in paths {
-            guard let id = buildID(ofFile: path), !id.isEmpty, case let name = hexadecimal(id) + ".plan",
+            guard let cache = origin.functions, let id = buildID(ofFile: path), !id.isEmpty, case let name = hexadecimal(id) + ".plan",
                 Self.copy(cache + "/" + name, to: plans + "/" + name, target)
             else { continue }
             copied.append(name)
+        }
+        let name = "arguments"
+        if let path = origin.arguments, Self.copy(path, to: plans + "/" + name, target) {
+            arguments = plans + "/" + name
+            copied.append(name)
+        } else {
+            arguments = nil
         }
         names = copied
         guard chown(plans, target.user, target.group) == 0, chmod(inner, 0o711) == 0, chmod(home, 0o711) == 0 else {

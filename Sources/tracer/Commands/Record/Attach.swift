@@ -18,6 +18,7 @@ struct Attach: ParsableCommand {
               tracer attach 4711 --for 10s           # ten seconds of it
               tracer attach $(pgrep -o nginx)        # until Ctrl-C
               tracer attach 4711 --for 5s --functions '*'   # its own functions, too
+              tracer attach 4711 --for 5s --arguments 'open*,connect'   # with arguments and results
               tracer attach 4711 --mode ring --max-size 64M   # until Ctrl-C; keeps the end
             """)
 
@@ -35,12 +36,29 @@ struct Attach: ParsableCommand {
     var functions: [String] = []
     @Option(help: .setting(Variables.minimumSize))
     var minSize: String?
+    @OptionGroup
+    var values: ArgumentOptions
+    @Flag(help: "Record the arguments of calls that use files, for tracer files.")
+    var files = false
     @Option(help: ArgumentHelp("full keeps everything, ring keeps the end. TRACER_MODE.", valueName: "full|ring"))
     var mode: String?
     @OptionGroup
     var kept: KeepOptions
     @Flag(help: "Say nothing of what was recorded.")
     var quiet = false
+
+    /// The argument plan, and functions of the program that have conditions; nil: there is none. Nobody is given one unasked, as in `record`:
+    /// values of a process that is attached to are for the slow path.
+    private func argumentPlan() throws -> (path: String, functions: [String])? {
+        let conditions = try kept.conditions()
+        if conditions.isEmpty { try values.check(mayHide: files) }
+        guard !values.arguments.isEmpty || !conditions.isEmpty || files else { return nil }
+        _ = try orFail { try AttachTarget(pid: pid) } // its refusal says more than a plan that cannot be made
+        return try ArgumentPlans(
+            lists: values.arguments, prototypes: values.prototypes, hidden: values.hide, conditions: conditions,
+            purpose: kept.keep == nil ? .keep : .trigger, files: files ? .all : .none, mayKeep: nil, program: .process(pid), isQuiet: quiet
+        ).make()
+    }
 
     func run() throws {
         if let length, length.nanoseconds.count == 0 { throw CommandFailure("--for takes a time above 0, such as 10s", status: 2) }
@@ -51,14 +69,13 @@ struct Attach: ParsableCommand {
         options.output = output
         options.replaces = force
         calls.set(in: &options)
-        options.set(Variables.functions, functions)
         options.set(Variables.minimumSize, minSize)
         options.set(Variables.mode, mode)
-        if let condition = try kept.conditions().first {
-            throw CommandFailure(
-                "--when '\(condition.text)': attach records no arguments yet: give a time, such as 'handle_request > 50ms'", status: 2)
-        }
         if let plan = try kept.plan(mode: mode) { options.set(plan) }
+        let plan = try argumentPlan()
+        options.set(Variables.arguments, plan?.path)
+        let functions = functions + KeepOptions.functions(try kept.patterns(and: plan?.functions ?? []), inProgram: "/proc/\(pid)/exe")
+        options.set(Variables.functions, functions)
         options.set(Variables.quiet, true) // the process's stderr is not the user's
         let result: AttachedRun.Result = try orFail {
             var run = try AttachedRun(pid: pid, options: options, for: length?.nanoseconds.count)

@@ -33,20 +33,14 @@ struct Record: ParsableCommand {
     var minSize: String?
     @Flag(help: .setting(Variables.keepsHot))
     var keepHot = false
-    @Option(help: .setting(Variables.arguments))
-    var arguments: [String] = []
+    @OptionGroup
+    var values: ArgumentOptions
     @Flag(
         inversion: .prefixedNo,
         help:
             "Record the arguments of calls that use files, for tracer files: by default those that open, read, write and close, with --files also the paths of stat and the like."
     )
     var files: Bool?
-    @Option(help: ArgumentHelp("With --arguments: more prototypes, as in docs/reference/prototypes.md; repeatable.", valueName: "file"))
-    var prototypes: [String] = []
-    @Option(
-        help: ArgumentHelp("Do not record parameters of these names, such as 'path,key*'; repeatable.", valueName: "glob")
-    )
-    var hide: [String] = []
     @Option(help: .setting(Variables.mode))
     var mode: String?
     @OptionGroup
@@ -82,19 +76,13 @@ struct Record: ParsableCommand {
     /// The argument plan, and functions of the program that have conditions; nil: there is none.
     private func argumentPlan(for command: [String]) throws -> (path: String, functions: [String])? {
         let conditions = try kept.conditions()
-        if let option = !conditions.isEmpty
-            ? nil
-            : arguments.isEmpty && !prototypes.isEmpty
-                ? "--prototypes" : arguments.isEmpty && files == false && !hide.isEmpty ? "--hide" : nil
-        {
-            throw CommandFailure("\(option) needs --arguments", status: 2)
-        }
+        if conditions.isEmpty { try values.check(mayHide: files != false) }
         let plans = ArgumentPlans(
-            lists: arguments, prototypes: prototypes, hidden: hide,
+            lists: values.arguments, prototypes: values.prototypes, hidden: values.hide,
             conditions: conditions, purpose: kept.keep == nil ? .keep : .trigger,
             files: files.map { $0 ? .all : .none } ?? (recordsFilesByDefault ? .cheap : .none), mayKeep: cache,
-            command: command, isQuiet: quiet)
-        if !arguments.isEmpty || !conditions.isEmpty || files == true { return try plans.make() }
+            program: .command(command), isQuiet: quiet)
+        if !values.arguments.isEmpty || !conditions.isEmpty || files == true { return try plans.make() }
         // Nobody has asked for it: without a cache there is none.
         guard plans.files == .cheap, plans.hasFolder else { return nil }
         do {

@@ -27,12 +27,13 @@ enum PatchedFunctions {
         var module = 0
         var chosen: UnsafeMutablePointer<UInt8>? // Work.chosen, of these entries
         var functionCount = 0, chosenCount: UInt32 = 0
+        var choice: UInt8 = 0 // what its hooks were made for (CallChoice.swift)
 
         /// Returns true if it has stubs and changes for all that are chosen now.
         func serves(_ work: Work) -> Bool {
-            guard entries != nil, module == work.index, base == work.base, functionCount == work.plan.functionCount, let chosen else {
-                return false
-            }
+            guard entries != nil, module == work.index, base == work.base, choice == CallChoice.current,
+                functionCount == work.plan.functionCount, let chosen
+            else { return false }
             for n in 0..<functionCount where work.chosen[n] != 0 && chosen[n] == 0 { return false }
             return true
         }
@@ -463,6 +464,7 @@ enum PatchedFunctions {
             area.chosen = work.chosen
             area.functionCount = work.plan.functionCount
             area.chosenCount = work.count
+            area.choice = CallChoice.current
             work.keepsChosen = true
             if areas[work.index].entries != nil { _ = earlier.append(areas[work.index]) }
             areas[work.index] = area
