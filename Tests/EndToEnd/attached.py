@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import build
 import harness
@@ -390,6 +391,90 @@ def lends_its_plans_to_a_process_of_another_user(test):
             goes_on(process, 300)
         left = [name for name in os.listdir("/tmp") if name.startswith("tracer-plans.")]
         expect(not left, f"left: {left}")
+        test.ends_well(process)
+
+
+# Another root, with a /tmp of its own in which the folder of the test is ($2), and in a pid namespace of its own with the right /proc ($3).
+ANOTHER_ROOT = r"""
+root=$1 made=$2 proc=$3; shift 3
+mount --make-rprivate /
+mount --rbind / "$root"
+mount -t tmpfs none "$root/tmp"
+mkdir -p "$root$made"
+mount --bind "$made" "$root$made"
+mount -t "$proc" none "$root/proc"
+exec chroot "$root" "$@"
+"""
+
+
+@contextlib.contextmanager
+def running_elsewhere(test, *words):
+    """Under unshare(1). Yields it, and the id here of the program."""
+    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
+        raise Skipped("no permission to make namespaces")
+    with test.running(*words, program="unshare") as process:
+        end, pid, name = time.monotonic() + harness.HANGS, 0, ""
+        while name != "attached":
+            expect(time.monotonic() < end and process.poll() is None, f"it did not start: {process.poll()}")
+            with contextlib.suppress(OSError, ValueError):  # what sets it up may just have ended
+                pid = process.pid
+                while children := suite.read(f"/proc/{pid}/task/{pid}/children"):
+                    pid = int(children)
+                name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+        yield process, pid
+
+
+def another_root(test, proc="proc"):
+    root = test.path("root")
+    os.makedirs(root, exist_ok=True)
+    return ["--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", ANOTHER_ROOT, "sh", root, test.made, proc, test.program, "busy"]
+
+
+def records_a_process_with_another_root(test):
+    """As of a container: also its numbers are others, and it sees neither the trace's folder nor the tool's plans."""
+    with running_elsewhere(test, *another_root(test)) as (process, pid):
+        is_recorded_elsewhere(test, process, pid)
+
+
+def records_a_process_with_mounts_of_its_own(test):
+    """As of a service with a /tmp of its own."""
+    words = ["--mount", "sh", "-euc", 'mount -t tmpfs none /var/tmp; exec "$@"', "sh", test.program, "busy"]
+    with running_elsewhere(test, *words) as (process, pid):
+        is_recorded_elsewhere(test, process, pid)
+
+
+def is_recorded_elsewhere(test, process, pid):
+    for _ in range(2):
+        first = asked(process)[0]
+        with test.attached(pid, "--functions", "*", "--arguments", "before(n: long) -> long"):
+            begun, last = goes_on(process, 500)
+        counts = asked(process)
+        report = test.json("report", test.trace())
+        rows = {row["name"]: row["calls"] for row in report["functions"]}
+        for name in ("before", "after", "own"):  # one call may have been under way when recording began
+            expect(last - begun - 1 <= rows.get(name, 0) <= counts[0] - first + 1, f"{name}: {rows.get(name)} of {last - begun} to {counts[0] - first}")
+        expect(len(values_of(test, "before", ("libpart.so", 1))) >= last - begun - 1, "it has no arguments")
+        left = [name for name in os.listdir(f"/proc/{pid}/root/tmp") if name.startswith(f"tracer.{pid}.")]
+        expect(not left, f"left: {left}")
+    test.ends_well(process)
+
+
+def keeps_what_a_process_with_another_root_leaves(test):
+    """Its root is gone with it."""
+    with running_elsewhere(test, *another_root(test)) as (process, pid):
+        with test.attached(pid) as tool:
+            begun, last = goes_on(process, 300)
+            process.communicate("end\n", timeout=harness.HANGS)
+            tool.wait(timeout=harness.HANGS)
+        expect("has ended" in tool.said, tool.said)
+        rows = {row["name"]: row["calls"] for row in test.json("report", test.trace())["functions"]}
+        expect(rows.get("before", 0) >= last - begun - 1, f"{rows}")
+
+
+def refuses_a_process_with_another_root_that_has_no_proc(test):
+    with running_elsewhere(test, *another_root(test, "tmpfs")) as (process, pid):
+        said = test.tool("attach", str(pid), "--for", "1s", status=126).stderr
+        expect("in which /proc is not mounted" in said and said.count("\n") == 1, said)
         test.ends_well(process)
 
 

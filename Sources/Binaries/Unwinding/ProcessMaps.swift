@@ -5,7 +5,7 @@ package struct ProcessMaps: Sequence {
     package struct Map {
         package var start, end, offset, inode: UInt64
         package var isExecutable: Bool
-        /// Empty: of no file.
+        /// As the file is called here (ProcessView.swift). Empty: of no file.
         package var path: String
     }
     private var maps: [Map] = []
@@ -14,6 +14,7 @@ package struct ProcessMaps: Sequence {
     package init(pid: pid_t) {
         guard let file = fopen("/proc/\(pid)/maps", "re") else { return }
         defer { fclose(file) }
+        let view = ProcessView(of: pid)
         var line: UnsafeMutablePointer<CChar>?, capacity = 0
         defer { free(line) }
         while getline(&line, &capacity, file) > 0, let line {
@@ -26,7 +27,7 @@ package struct ProcessMaps: Sequence {
                 Map(
                     start: ends[0], end: ends[1], offset: offset, inode: UInt64(fields[4]) ?? 0,
                     isExecutable: fields[1].utf8.dropFirst(2).first == UInt8(ascii: "x"),
-                    path: fields.count > 5 ? String(fields[5].drop { $0 == " " }) : ""))
+                    path: fields.count > 5 ? view.path(of: String(fields[5].drop { $0 == " " })) : ""))
         }
     }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -42,6 +43,12 @@ static int read_number(int file, int *number) {
 }
 
 int recorder_make_directory(const char *path) { return mkdir(path, 0700) ? errno : 0; }
+
+int recorder_open_folder(int root, const char *path) {
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+    int folder = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    return folder >= 0 ? folder : -errno;
+}
 
 // In the child: the directory's path is made in `path`, the variable that names it in `variable`.
 // Returns how many names were taken, or minus errno.

@@ -6,6 +6,7 @@ import Presentation
 import Recorder
 import TraceAnalysis
 import TraceFormat
+import Unwinding
 
 struct ArgumentPlans {
     /// Values of --arguments, --prototypes, and --hide.
@@ -131,7 +132,7 @@ struct ArgumentPlans {
             else { return [] }
             (executable, libraries) = (found, FunctionPlans.linkedLibraries(found))
         case .process(let pid):
-            guard let found = resolvedPath("/proc/\(pid)/exe") else { return [] } // attaching says why
+            guard let found = ProcessView.program(of: pid) else { return [] } // attaching says why
             (executable, libraries) = (found, FunctionPlans.libraries(of: pid, besides: found))
         case .any: return []
         }

@@ -22,7 +22,7 @@ struct FunctionPlans {
     }
     /// The same for a process that runs.
     func prepare(for pid: pid_t) {
-        guard let executable = resolvedPath("/proc/\(pid)/exe") else { return } // attaching says why
+        guard let executable = ProcessView.program(of: pid) else { return } // attaching says why
         prepare(executable, called: executable) { Self.libraries(of: pid, besides: executable) }
     }
     /// Files whose code a process has, without its program's.

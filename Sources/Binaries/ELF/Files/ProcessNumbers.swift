@@ -19,7 +19,7 @@ package enum ProcessNumbers {
     }
 
     /// proc_pid_status(5), NSpid: its numbers in the namespaces from this one inwards.
-    private static func innermostNumber(of pid: pid_t) -> UInt32? {
+    package static func innermostNumber(of pid: pid_t) -> UInt32? {
         let file = open("/proc/\(pid)/status", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }

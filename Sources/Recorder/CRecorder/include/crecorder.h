@@ -34,6 +34,9 @@ struct recorder_directory {
 /// A directory for this user alone: what lies in it is believed. 0 or errno.
 int recorder_make_directory(const char *path);
 
+/// Opens a folder below `root`, which is the root for links and `..` on the way (openat2(2), RESOLVE_IN_ROOT, Linux 5.6). Minus errno on failure.
+int recorder_open_folder(int root, const char *path);
+
 /// Starts `path` with the signal mask, dispositions and descriptors that the tool inherited. posix_spawn would do but for one thing: it can
 /// reset a disposition to its default, not to "ignored".
 /// If the variable `exec_time` of the environment is digits, '-' and digits, these become CLOCK_MONOTONIC in nanoseconds and

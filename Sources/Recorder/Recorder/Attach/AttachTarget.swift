@@ -10,6 +10,10 @@ package struct AttachTarget {
     package let name: String
     /// The process makes its trace as this user.
     let user: uid_t, group: gid_t
+    /// Where it has its files.
+    let view: ProcessView
+    /// As it knows itself, and its trace: in its own pid namespace.
+    let number: UInt32
     let memory: RemoteMemory
     let modules: ProcessModules
     /// The kernel's auxiliary vector (getauxval(3)): where the program, its loader and its random bytes are.
@@ -72,8 +76,13 @@ package struct AttachTarget {
                 "process \(pid) has a shadow stack, which the agent's trampolines do not keep: start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off"
             )
         }
-        guard Self.link("/proc/self/ns/mnt") == Self.link("/proc/\(pid)/ns/mnt"), Self.link("/proc/\(pid)/root") == "/" else {
-            throw .cannotRun("process \(pid) has another view of the file system (a container, chroot): run tracer inside of it")
+        view = ProcessView(of: pid)
+        number = ProcessNumbers.innermostNumber(of: pid) ?? UInt32(pid)
+        // The agent is loaded by a name there.
+        if let root = view.root, access("\(root)/proc/\(number)/maps", F_OK) != 0 {
+            throw .cannotRun(
+                "process \(pid) has another view of the file system (a container, chroot), in which /proc is not mounted: run tracer inside of it"
+            )
         }
         try Self.checkProgram(pid)
         guard let memory = RemoteMemory(pid) else { throw Self.refused(pid, errno) }
@@ -105,12 +114,6 @@ package struct AttachTarget {
     private static func auxiliaryVector(_ pid: pid_t) -> [UInt8] { ProcessStatus.readAll("/proc/\(pid)/auxv") ?? [] }
     private static func replaced(_ pid: pid_t) -> Refusal {
         .cannotRun("process \(pid) executes another program in this moment, or ends: try again")
-    }
-
-    private static func link(_ path: String) -> String? {
-        var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink(path, &bytes, bytes.count)
-        return count > 0 ? String(decoding: bytes[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
     }
 
     private static func checkProgram(_ pid: pid_t) throws(Refusal) {

@@ -26,10 +26,13 @@ package struct AttachedRun {
     private let target: AttachTarget
     private let claim: AttachClaim
     private let settings: [(name: String, value: String)]
-    /// Functions or arguments of another user's process are to be recorded: where the plans for them are.
+    /// Functions or arguments are to be recorded of a process that cannot read the plans for them: where these are.
     private let loan: LentPlans.Origin?
-    /// The traces are there while it records.
+    /// The traces are there while it records, and in `output` afterwards.
     package let directory: String
+    private let output: String
+    /// nil: the process has the tool's view of the file system.
+    private let workplace: Workplace?
     private let isNamed: Bool
     private let session: UInt64
     private let template: OutputTemplate
@@ -58,15 +61,16 @@ package struct AttachedRun {
             throw .usage("mode counts counts functions by their entries from their first call on: start the program with tracer record")
         }
         target = try AttachTarget(pid: pid)
+        let isOther = target.user != geteuid() || target.view.root != nil
         // The process need not know where plans are.
         var plans: String?
         if settings.contains(where: { $0.name == Variables.functions.name.description }) {
             plans = environment["XDG_CACHE_HOME"] ?? environment["HOME"].map { $0 + "/.cache" }
-            if let plans, target.user == geteuid() { settings.append(("XDG_CACHE_HOME", plans)) }
+            if let plans, !isOther { settings.append(("XDG_CACHE_HOME", plans)) }
         }
         let arguments = settings.first { $0.name == Variables.arguments.name.description }?.value
         loan =
-            target.user == geteuid() || plans == nil && arguments == nil
+            !isOther || plans == nil && arguments == nil
             ? nil : LentPlans.Origin(functions: plans.map { $0 + "/tracer/plans" }, arguments: arguments)
         claim = try AttachClaim(pid)
         self.limit = limit
@@ -83,14 +87,22 @@ package struct AttachedRun {
             guard let path = wanted.path else { throw .usage("output \(wanted.text): give a name without %p and %e, such as slow.trace") }
             let run = try RunDirectory(at: path, force: options.replaces)
             try run.make()
-            directory = path
+            output = path
         } else {
-            directory = try Self.makeDirectory(of: target, in: wanted.directory)
+            output = try Self.makeDirectory(of: target, in: wanted.directory)
         }
+        do throws(Refusal) {
+            workplace = if let root = target.view.root { try Workplace(for: target, at: root) } else { nil }
+        } catch {
+            rmdir(output)
+            throw error
+        }
+        directory = workplace?.path ?? output
         template = try OutputTemplate(directory: directory, names: RunDirectory.names)
         session = UInt64.random(in: 1...UInt64.max)
         let digits = String(session, radix: 16)
-        settings.append((Variables.output.name.description, template.text))
+        settings.append(
+            (Variables.output.name.description, try OutputTemplate(directory: workplace?.inner ?? output, names: RunDirectory.names).text))
         settings.append(
             (
                 Variables.session.name.description,
@@ -99,10 +111,10 @@ package struct AttachedRun {
             ))
         self.settings = settings
         // The process makes its file there.
-        if target.user != geteuid(), chown(directory, target.user, target.group) != 0 {
+        if workplace == nil, target.user != geteuid(), chown(output, target.user, target.group) != 0 {
             let error = errno
-            rmdir(directory)
-            throw .cannotRun("cannot give \(directory) to the user of process \(pid): \(String(cString: strerror(error)))")
+            rmdir(output)
+            throw .cannotRun("cannot give \(output) to the user of process \(pid): \(String(cString: strerror(error)))")
         }
     }
 
@@ -132,7 +144,8 @@ package struct AttachedRun {
         defer { if process >= 0 { close(process) } }
         let watch = FileWatch(template: template, session: session)
         var injection: AgentInjection, settings = settings
-        let lent = loan.flatMap { LentPlans(for: target, from: $0) }
+        defer { workplace?.remove() }
+        let lent = loan.flatMap { LentPlans(for: target, from: $0, in: workplace) }
         defer { lent?.remove() }
         // Nothing else of a cache is kept there.
         if let lent { settings += [("XDG_CACHE_HOME", lent.home), (Variables.cache.name.description, "off")] }
@@ -168,9 +181,9 @@ package struct AttachedRun {
 
     /// Nothing was recorded. What the process has begun to write goes as well; a child that it forked meanwhile keeps its trace.
     private func removeDirectory() {
-        let kept = Set(SessionFiles.all(template, session: session).filter { $0.pid != UInt32(target.pid) }.map(\.path))
+        let kept = Set(SessionFiles.all(template, session: session).filter { $0.pid != target.number }.map(\.path))
         for path in (RunDirectory.names(in: directory) ?? []).map({ directory + "/" + $0 }) where !kept.contains(path) { unlink(path) }
-        rmdir(directory)
+        rmdir(output)
     }
 
     // MARK: - While it records
@@ -186,7 +199,7 @@ package struct AttachedRun {
             while let header = watch.next() {
                 collectors.add(header)
                 keeper?.add(header)
-                if header.current.pid == UInt32(target.pid) { preparer = FilePreparer(header) }
+                if header.current.pid == target.number { preparer = FilePreparer(header) }
             }
             let now = clockTime()
             if let end, now >= end { return .detached }
@@ -242,7 +255,7 @@ package struct AttachedRun {
         var files = SessionFiles.all(template, session: session).compactMap { entry -> RecordingResult.File? in
             guard let header = TraceHeader(path: entry.path) else { return nil }
             let isGone = ProcessNumbers.number(of: entry.pid, in: entry.namespace).map { !ProcessStatus.isAlive($0) } ?? false
-            let isRoot = entry.pid == UInt32(target.pid), isOver = header.current.state != UInt32(TRACE_RECORDING)
+            let isRoot = entry.pid == target.number, isOver = header.current.state != UInt32(TRACE_RECORDING)
             var info = stat()
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)
@@ -255,20 +268,30 @@ package struct AttachedRun {
                 // It is of who has asked for it, who may replace or remove it; refused where nobody has two users.
                 if target.user != geteuid() { _ = fchown(header.file, geteuid(), getegid()) }
             }
+            let isEnded = isGone || isOver || isRoot && isReplaced
             return .init(
-                path: header.path, bytes: bytes, isRoot: isRoot, isEnded: isGone || isOver || isRoot && isReplaced,
-                isBeingWritten: !isGone && !isOver && !(isRoot && isReplaced))
+                path: isEnded ? broughtOut(header) : header.path, bytes: bytes, isRoot: isRoot, isEnded: isEnded, isBeingWritten: !isEnded)
         }
-        var path = directory
-        if target.user != geteuid() { _ = chown(directory, geteuid(), getegid()) }
+        var path = output
+        if target.user != geteuid() { _ = chown(output, geteuid(), getegid()) }
         if files.count <= 1, files.allSatisfy({ $0.isEnded }) {
             if files.isEmpty {
-                rmdir(directory)
-            } else if let newPath = RunDirectory.takeOut(files[0].path, of: directory, isNumbered: !isNamed) {
+                rmdir(output)
+            } else if let newPath = RunDirectory.takeOut(files[0].path, of: output, isNumbered: !isNamed) {
                 files[0].path = newPath
                 path = newPath
             }
         }
         return RecordingResult(status: 0, path: path, files: files)
+    }
+
+    /// The path that a trace has from now on. One that the process has made in another view of the file system is copied from there; where that
+    /// cannot be, it stays.
+    private func broughtOut(_ header: TraceHeader) -> String {
+        guard let workplace, let name = header.path.split(separator: "/").last else { return header.path }
+        let path = output + "/" + name
+        guard workplace.copy(header.file, to: path) == 0 else { return header.path }
+        unlink(header.path)
+        return path
     }
 }

@@ -1,5 +1,5 @@
-// Plans for a process of another user, which believes no files but that user's own (CacheHome.swift): copies in a folder of its own, for as long as
-// it is recorded.
+// Plans for a process that does not see ours, or of another user, which believes no files but that user's own (CacheHome.swift): copies in a
+// folder of its own, for as long as it is recorded.
 import ELF
 import Glibc
 import Unwinding
@@ -19,21 +19,29 @@ struct LentPlans {
         let arguments: String?
     }
 
-    private var outer: String { home + "/tracer" }
+    /// Name of `home` here.
+    private let here: String
+    private var outer: String { here + "/tracer" }
     private var folder: String { outer + "/plans" }
 
     /// Copies the plans of the modules that the process has now, and the argument plan. nil: it cannot be done.
-    init?(for target: AttachTarget, from origin: Origin) {
-        var template = Array("/tmp/tracer-plans.XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { return nil }
-        home = String(cString: template)
+    init?(for target: AttachTarget, from origin: Origin, in workplace: Workplace?) {
+        if let workplace {
+            (home, here) = (workplace.inner + "/plans", workplace.path + "/plans")
+            guard mkdir(here, 0o700) == 0 else { return nil }
+        } else {
+            var template = Array("/tmp/tracer-plans.XXXXXX".utf8CString)
+            guard mkdtemp(&template) != nil else { return nil }
+            home = String(cString: template)
+            here = home
+        }
         var paths: Set<String> = [], copied: [String] = []
         for map in ProcessMaps(pid: target.pid) where map.isExecutable && map.path.hasPrefix("/") { paths.insert(map.path) }
-        let inner = home + "/tracer", plans = inner + "/plans"
+        let inner = here + "/tracer", plans = inner + "/plans"
         // Nobody else can write there until all is written.
         guard mkdir(inner, 0o700) == 0, mkdir(plans, 0o700) == 0 else {
             rmdir(inner)
-            rmdir(home)
+            rmdir(here)
             return nil
         }
         for path in paths {
@@ -44,13 +52,13 @@ struct LentPlans {
         }
         let name = "arguments"
         if let path = origin.arguments, Self.copy(path, to: plans + "/" + name, target) {
-            arguments = plans + "/" + name
+            arguments = home + "/tracer/plans/" + name
             copied.append(name)
         } else {
             arguments = nil
         }
         names = copied
-        guard chown(plans, target.user, target.group) == 0, chmod(inner, 0o711) == 0, chmod(home, 0o711) == 0 else {
+        guard chown(plans, target.user, target.group) == 0, chmod(inner, 0o711) == 0, chmod(here, 0o711) == 0 else {
             remove()
             return nil
         }
@@ -72,6 +80,6 @@ struct LentPlans {
 
     func remove() {
         for name in names { unlink(folder + "/" + name) }
-        for path in [folder, outer, home] { rmdir(path) }
+        for path in [folder, outer, here] { rmdir(path) }
     }
 }
