@@ -7,11 +7,13 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
 from dataclasses import dataclass, field
 
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "EndToEnd"))
 import attaching
 
 MOST_DISK = 3 << 30  # bytes of traces: the run is ended when there are more
@@ -146,7 +148,8 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
                     return
         if traces:
             threading.Thread(target=watch, daemon=True).start()
-        attached = attaching.Attaching(settings, lambda: survivors(mark), traces) if traces and settings.attached else None
+        attached = attaching.Attaching(settings.tool, lambda: survivors(mark), traces, ["--functions", "*"] if settings.functions else []) \
+            if traces and settings.attached else None
         with attached or contextlib.nullcontext():
             try:
                 child.wait(timeout=timeout)

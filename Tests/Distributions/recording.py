@@ -35,8 +35,9 @@ def calls(trace):
 def read(folder, expected):
     """`expected`: globs of programs' names, each of which must have recorded something."""
     found = Recording()
-    for name in sorted(os.listdir(folder)):
-        path = os.path.join(folder, name)
+    # A process that was attached to and has children leaves a folder.
+    for path in sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names):
+        name = os.path.basename(path)
         found.files += 1
         try:
             trace = tracefile.Trace(path)

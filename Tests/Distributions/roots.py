@@ -234,18 +234,20 @@ def scratch_folder(parent, name):
     return path
 
 
-def enter(root, where, argv, environment=None, timeout=120, change=None):
-    """Runs a command there with nothing of this machine's environment. `change`: a folder, for a layer that may change."""
+def enter(root, where, argv, environment=None, timeout=120, change=None, beside=None):
+    """Runs a command there with nothing of this machine's environment. `change`: a folder, for a layer that may change. `beside`: returns
+    a context manager for as long as it runs, given the id of the process that has all of it as its descendants."""
     words = [f"{name}={value}" for name, value in {**ENVIRONMENT, **(environment or {})}.items()]
     command = [*APART, "sh", "-euc", ENTER, "enter", root.path, where, change or "", *words, *argv]
     # To files: what a program leaves behind may hold its output open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        try:
-            child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-            raise Failed(f"still running after {timeout} s")
+        with beside(child.pid) if beside else contextlib.nullcontext():
+            try:
+                child.wait(timeout)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+                raise Failed(f"still running after {timeout} s")
         out.seek(0), err.seek(0)
         return Run(child.returncode, out.read(), err.read(), {})

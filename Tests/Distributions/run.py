@@ -3,7 +3,7 @@
 and calls recorded.
 
     scripts/distributions [--quick] [--only SYSTEM]… [--root NAME=PATH]… [--filter REGEX] [--list] [--keep] [--fresh]
-                          [--table FILE] [--arguments] [--arch aarch64] [--packages [DIRECTORY]]
+                          [--table FILE] [--arguments | --attached] [--arch aarch64] [--packages [DIRECTORY]]
 
 Systems: Debian 11, 12, 13 and sid (bullseye, bookworm, trixie, sid), made by mmdebstrap from the mirror that this
 machine's apt uses, and kept in a cache; one that this mirror does not have is skipped. Others (Ubuntu, Fedora) by --root:
@@ -79,6 +79,7 @@ def options(arguments):
     parser.add_argument("--fresh", action="store_true", help="make the roots anew, with what the mirror has today")
     parser.add_argument("--table", metavar="FILE", help="write the table for docs/measurements/programs.md there; - is standard output")
     parser.add_argument("--arguments", action="store_true", help="record arguments and results of all functions whose prototypes are built in, as record --arguments '*'")
+    parser.add_argument("--attached", action="store_true", help="attach to each process while it runs, from outside of its root, again and again")
     parser.add_argument("--arch", choices=["aarch64"], help="programs of Debian's arm64, under qemu")
     parser.add_argument("--packages", nargs="?", const=os.path.join(build.ROOT, ".build/package"), metavar="DIRECTORY",
                         help="install the packages of scripts/package in clean roots, record and report there (default: .build/package)")
@@ -101,7 +102,7 @@ def options(arguments):
 
 def every(given):
     """The subjects have settings of their own."""
-    return [*scripts.every(), *([] if given.arguments else [subjects.Subjects()])]
+    return [*scripts.every(), *([] if given.arguments or given.attached else [subjects.Subjects()])]
 
 
 def test_system(suite, chosen, settings, store):

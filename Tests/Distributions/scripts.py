@@ -17,6 +17,7 @@ import shlex
 import shutil
 from dataclasses import dataclass, field
 
+import attaching
 import comparison
 import roots
 
@@ -48,16 +49,34 @@ class Script:
                 return result.became("skipped", f"not installed there: {', '.join(lacking)}")
             result.version = self.printed_version(root, scratch)
 
+            attached = []
+
+            def attach_in(folder):
+                def beside(pid):
+                    attached.append(attaching.Attaching(settings.given.tool, lambda: attaching.descendants(pid), folder))
+                    return attached[0]
+                return beside
+
             def run(kind):
                 where = roots.scratch_folder(scratch, kind)
                 shutil.copy(self.path, os.path.join(where, "agent", "script"))
                 shutil.copy(settings.agent, os.path.join(where, "agent", "libtracer.so"))
+                if kind == "traced" and settings.given.attached:
+                    return roots.enter(root, where, ["/bin/sh", "/tmp/agent/script"], {}, 4 * self.timeout, beside=attach_in(os.path.join(where, "traces")))
                 variables = dict(comparison.TRACED) if kind == "traced" else {}
                 if variables and settings.arguments:
                     shutil.copy(settings.arguments, os.path.join(where, "agent", "arguments"))
                     variables["TRACER_ARGUMENTS"] = "/tmp/agent/arguments"
                 return roots.enter(root, where, ["/bin/sh", "/tmp/agent/script"], variables, self.timeout)
-            return comparison.compare(result, run, self.status, os.path.join(scratch, "traced", "traces"), self.records, bool(settings.arguments))
+            traces = os.path.join(scratch, "traced", "traces")
+            result = comparison.compare(result, run, self.status, traces, [] if settings.given.attached else self.records, bool(settings.arguments))
+            for attaches in attached:
+                if attaches.fault:
+                    result.became("DIFFERENT", "\n".join(filter(None, [result.detail, attaches.fault])))
+                elif result.verdict == "same" and not attaches.count:
+                    result.became("skipped", "ended before it was attached to")
+                result.note = "; ".join(attaches.said)
+            return result
 
     def lacking(self, root, scratch):
         script = f'for n in {shlex.join(self.needs)}; do command -v "$n" >/dev/null || echo "$n"; done'
