@@ -30,7 +30,7 @@ class Outcome:
     cpu: float  # seconds of it and of the children it waited for
     fault: str = ""
     attaches: int = 0
-    said: list = field(default_factory=list)  # of the attaches
+    said: list = field(default_factory=list)  # how often it was attached to, and why not
 
 
 def environment(cache, home):

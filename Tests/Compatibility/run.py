@@ -46,7 +46,7 @@ class Settings:
     commit: str
     functions: bool = False
     counts: bool = False  # record only which functions were called
-    attached: bool = False  # by `tracer attach`, to processes that run
+    attached: bool = False  # processes are attached to while they run
     arguments: str = ""  # path of the plan by which arguments and results are recorded; "": they are not
 
 

@@ -517,6 +517,8 @@ def refuses_what_it_cannot_record(test):
         with test.attached(process.pid):
             refused(process.pid, "is being recorded by another tracer attach")
         test.ends_well(process)
+    if "kthreadd" in suite.read("/proc/2/comm"):
+        refused(2, "is the kernel's own" if os.geteuid() == 0 else "belongs to another user")
     static = test.compile("static", "-static", "-O1", source="#include <unistd.h>\nint main(void) { for (;;) pause(); }")
     with test.running(program=static) as process:
         refused(process.pid, "statically linked")

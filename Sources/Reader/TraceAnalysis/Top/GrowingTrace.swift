@@ -228,7 +228,7 @@ package final class GrowingTrace {
         losses.dropped &+= counts.dropped
     }
 
-    /// So often a chunk that is on its way is looked for: whoever moved it may be gone.
+    /// Most looks for a chunk that is on its way: whoever moved it may be gone.
     private static let mostLooksInVain = 200
     /// A ring's thread that has filled as many chunks since has the one before them in no place any more.
     private static let mostInTransit = 4

@@ -10,7 +10,7 @@ package struct AttachTarget {
     package let name: String
     /// The process makes its trace as this user.
     let user: uid_t, group: gid_t
-    /// Where it has its files.
+    /// The file system as the process has it.
     let view: ProcessView
     /// As it knows itself, and its trace: in its own pid namespace.
     let number: UInt32
@@ -120,7 +120,9 @@ package struct AttachTarget {
         let file = open("/proc/\(pid)/exe", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             // proc(5): who may not trace a process may not follow this link.
-            throw errno == ENOENT ? .cannotRun("process \(pid) is the kernel's own: it has no program") : refused(pid, errno)
+            guard errno == ENOENT else { throw refused(pid, errno) }
+            throw isKernels(pid)
+                ? .cannotRun("process \(pid) is the kernel's own: it has no program") : .cannotRun("process \(pid) has ended") // it just does
         }
         defer { close(file) }
         switch ExecutableFormat(reading: readBytes(of: file)) {
@@ -134,6 +136,12 @@ package struct AttachTarget {
             }
         default: throw .cannotRun("process \(pid) is no \(ExecTarget.ownArchitectureName) program: tracer cannot record it")
         }
+    }
+
+    /// Field 9 of /proc/PID/stat (proc(5)), PF_KTHREAD of include/linux/sched.h.
+    private static func isKernels(_ pid: pid_t) -> Bool {
+        let fields = (ProcessStatus.text("/proc/\(pid)/stat") ?? "").split(separator: ")").last?.split(separator: " ") ?? []
+        return fields.count > 6 && (UInt64(fields[6]) ?? 0) & 0x20_0000 != 0
     }
 
     /// Why ptrace(2) was refused, and what helps.

@@ -1,5 +1,5 @@
-// Where a process that has another view of the file system makes its traces: a folder in that view, which the tool has open. It outlives the
-// process and its root.
+// The folder in which a process that has another view of the file system makes its traces. It lies in that view, and the tool has it open: it
+// outlives the process and its root.
 import CRecorder
 import Glibc
 import Unwinding
