@@ -16,7 +16,7 @@ ALWAYS = ["Tests/Scripts/test_scripts.py::test_sources_are_formatted", "Tests/Me
 SETS = {
     "AGENT": ["Tests/EndToEnd", "Tests/BuildTests", "Tests/Distributions", "Tests/PlanTests", "Tests/CoverageTests", "Tests/Scripts"],
     "READER": ["Tests/TraceAnalysisTests", "Tests/MutatedTraceTests", "Tests/EndToEnd/analysis.py", "Tests/EndToEnd/decoder.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
-               "Tests/EndToEnd/samples.py", "Tests/EndToEnd/states.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/stalls.py", "Tests/EndToEnd/crashed.py", "Tests/EndToEnd/top.py", "Tests/EndToEnd/files.py", "Tests/EndToEnd/call_sites.py", "Tests/EndToEnd/argument_values.py", "Tests/EndToEnd/debug_prototypes.py", "Tests/EndToEnd/text_values.py", "Tests/EndToEnd/member_values.py", "Tests/EndToEnd/structure_values.py", "Tests/EndToEnd/argument_reports.py", "Tests/EndToEnd/conditions.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/contradictions.py", "Tests/EndToEnd/large.py", "Tests/ExportTests", "Tests/JSONTests", "Tests/ViewTests", "Tests/Examples",
+               "Tests/EndToEnd/samples.py", "Tests/EndToEnd/states.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/stalls.py", "Tests/EndToEnd/crashed.py", "Tests/EndToEnd/top.py", "Tests/EndToEnd/files.py", "Tests/EndToEnd/strace.py", "Tests/EndToEnd/call_sites.py", "Tests/EndToEnd/argument_values.py", "Tests/EndToEnd/debug_prototypes.py", "Tests/EndToEnd/text_values.py", "Tests/EndToEnd/member_values.py", "Tests/EndToEnd/structure_values.py", "Tests/EndToEnd/argument_reports.py", "Tests/EndToEnd/conditions.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/contradictions.py", "Tests/EndToEnd/large.py", "Tests/ExportTests", "Tests/JSONTests", "Tests/ViewTests", "Tests/Examples",
                "Tests/Scripts"],
     "RECORDER": ["Tests/RecorderTests", "Tests/RecordTests", "Tests/EndToEnd/handover.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
                  "Tests/EndToEnd/samples.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/unrecorded.py", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/environment.py", "Tests/EndToEnd/snapshots.py", "Tests/EndToEnd/controlled.py", "Tests/EndToEnd/attached.py", "Tests/EndToEnd/attach_storm.py", "Tests/JSONTests",
@@ -48,7 +48,7 @@ TABLE = """
     Sources/Program/TracerAPI/       Tests/TracerAPITests Tests/EndToEnd/startup.py
     Sources/Reader/CDeflate/         READER
     Sources/Reader/CPageFiles/       PAGE
-    Sources/Reader/CPrototypes/      READER Tests/EndToEnd/argument_values.py
+    Sources/Reader/CPrototypes/      READER Tests/EndToEnd/argument_values.py Tests/EndToEnd/strace.py
     Sources/Reader/Presentation/     READER LAB Tests/PresentationTests Tests/PlanTests USE PAGE
     Sources/Reader/TraceAnalysis/    READER LAB USE
     Sources/Reader/TracePage/        PAGE

@@ -1,5 +1,4 @@
-"""Arguments and results (record --arguments): what a program passes and gets, against what it prints itself; pointers that lead nowhere;
-and what `replay` says of real programs, against strace."""
+"""Arguments and results (record --arguments): what a program passes and gets, against what it prints itself; pointers that lead nowhere."""
 import json
 import os
 import re
@@ -595,65 +594,6 @@ def a_damaged_plan_is_not_believed(test):
     expect(bad > 40, f"only {bad} of {len(kinds)} damaged plans were refused")
 
 
-# What strace says of a call: its name and its arguments and result as text.
-SEEN = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+|\?)(?: (E[A-Z0-9]+))?")
-BOTH = {"open": "openat", "open64": "openat", "openat": "openat", "openat64": "openat", "read": "read", "write": "write", "close": "close",
-        "lseek": "lseek", "lseek64": "lseek", "readlink": "readlink", "unlink": "unlink", "mkdir": "mkdir", "ftruncate64": "ftruncate"}
-
-
-def same_as_strace(*command, least):
-    def calls_are_those_that_strace_sees(test):
-        suite.need("strace", command[0])
-        test.write("file", "some text\n" * 20)
-        words = [word.replace("FILE", test.path("file")).replace("FOLDER", test.made) for word in command]
-        environment = test.environment(PYTHONDONTWRITEBYTECODE="1")
-        log = test.path("strace.log")
-        done = subprocess.run(["strace", "-f", "-s", "600", "-o", log, *words], cwd=test.made, env=environment, capture_output=True, text=True)
-        if not os.path.exists(log) or "ptrace" in done.stderr:
-            raise Skipped(f"strace does not work here: {done.stderr[-200:]}")
-        bare = subprocess.run(words, cwd=test.made, env=environment, capture_output=True, text=True)
-        made = subprocess.run([test.settings.tool, "record", "--quiet", "-o", test.path("a.trace"), "--arguments", ",".join(BOTH), "--", *words],
-                              cwd=test.made, env=environment, capture_output=True, text=True)
-        expect((made.returncode, made.stdout, made.stderr) == (bare.returncode, bare.stdout, bare.stderr), f"{made.returncode}: {made.stderr}")
-        theirs = [said for said in (strace_call(line) for line in suite.read(log).splitlines()) if said]
-        ours = []
-        for line in test.tool("replay", "--json", test.path("a.trace")).stdout.splitlines():
-            call = json.loads(line)
-            if call["name"] in BOTH and "result" in call and call["module"] == "libc.so.6":
-                ours.append(our_call(call))
-        expect(len(ours) >= least, f"only {len(ours)} calls of {sorted(BOTH)} are recorded")
-        # strace also sees what libc and the loader do by themselves: each of ours must be among theirs, in this order.
-        rest = iter(theirs)
-        missing = [call for call in ours if not any(call == other for other in rest)]
-        like = [call for call in theirs if missing and call[0] == missing[0][0]]
-        expect(not missing, f"{len(missing)} of {len(ours)} calls are not among those of strace: {missing[:1]}, but {like[:6]}")
-    return calls_are_those_that_strace_sees
-
-
-def strace_call(line):
-    match = SEEN.match(line)
-    if not match or match[1] not in BOTH.values():
-        return None
-    name, text, result, errno = match.groups()
-    arguments = re.findall(r'"(?:\\.|[^"\\])*"(?:\.\.\.)?|[^,]+', text.replace(", ", ","))
-    if name in ("read", "write", "readlink"):  # what is in a buffer is not recorded
-        kept = [arguments[0], arguments[-1]]
-    else:
-        kept = arguments
-    return name, tuple(frozenset(word.strip('"').split("|")) for word in kept), result, errno
-
-
-def our_call(call):
-    values = dict(call["arguments"])
-    values.pop("buffer", None)
-    if BOTH[call["name"]] == "openat" and "directory" not in values:
-        values = {"directory": "AT_FDCWD", **values}
-    texts = []
-    for name, value in values.items():
-        texts.append(frozenset((f"0{value:o}" if name == "mode" else str(value)).split("|")))
-    return BOTH[call["name"]], tuple(texts), str(call["result"]), call.get("errno")
-
-
 MODES = {"slots": "*", "arm": "values.gcc* pointers*", "arm_functions": "values.gcc*"}
 
 
@@ -676,8 +616,4 @@ def tests():
         "signal": stepped("signal"), "first_call": stepped("first_call"), "unwind": stepped("unwind"), "signal_on_other_stack": stepped("signal", "other"),
         "signal_while_other_is_open": stepped("signal", "beside"), "monotonic": stepped("signal", TRACER_CLOCK="monotonic")}.items()]
     found.append(Arguments("argument_values.unmapped", unmapped(200_000)))
-    for name, check in {"cat": same_as_strace("cat", "FILE", "/nonexistent", "FILE", least=10), "wc": same_as_strace("wc", "FILE", least=3),
-                        "python": same_as_strace("/usr/bin/python3", "-I", "-S", "-c", "import os\nopen('FILE').read()\ntry: open('/nonexistent/file')\nexcept OSError: pass\n"
-                                                 "with open('FOLDER/new', 'w') as f: f.write('x' * 30)\nos.unlink('FOLDER/new'); os.mkdir('FOLDER/folder', 0o711); os.rmdir('FOLDER/folder')", least=20)}.items():
-        found.append(Arguments(f"argument_values.strace.{name}", check))
     return found + suite.tests_of(__name__, Arguments)

@@ -1,12 +1,10 @@
-"""`tracer files`, compared with what the program did and with strace's account of real programs."""
-import collections
+"""`tracer files`, compared with what the program did."""
 import json
 import os
-import re
 import subprocess
 
 import suite
-from harness import Skipped, expect
+from harness import expect
 
 SOURCE = r"""
 #define _GNU_SOURCE
@@ -165,9 +163,6 @@ def who_opened_it_is_the_function_that_called(test):
     expect(got == {"/etc/passwd": ("opener", "libopener.so", 2), "/etc/group": ("reopener", "libopener.so", 1)}, f"{got}")
 
 
-CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+)(?:<([^>]*)>)?")
-
-
 STARTS = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -205,75 +200,8 @@ def a_start_has_its_files(test):
     expect(without["files"] is None and "Files used" not in test.tool("startup", test.path("without.trace")).stdout, f"{without['files']}")
 
 
-def uses_by_strace(log, cwd):
-    """What strace has of each path: opens, failed opens, bytes read and written."""
-    files = collections.defaultdict(collections.Counter)
-    for line in log.splitlines():
-        match = CALL.match(line)
-        if not match:
-            continue
-        name, arguments, result, made = match.groups()
-        if name in ("open", "openat", "creat"):
-            text = re.search(r'"((?:\\.|[^"\\])*)"', arguments)
-            path = text[1] if text[1].startswith("/") else os.path.normpath(os.path.join(cwd, text[1]))
-            files[path]["failed_opens" if result == "-1" else "opened"] += 1
-        elif name in ("read", "pread64", "write", "pwrite64", "readv", "writev") and int(result) > 0:
-            of = re.match(r"\d+<([^>]*)>", arguments)
-            if of:
-                files[of[1]]["read_bytes" if "read" in name else "written_bytes"] += int(result)
-    return files
-
-
-def same_as_strace(prefix, *command, cwd=None, before=None):
-    def files_are_those_that_strace_sees(test):
-        suite.need("strace", command[0])
-        test.write("file", "some text\n" * 20)
-        if before:
-            before(test)
-        words = [word.replace("FILE", test.path("file")).replace("FOLDER", test.made) for word in command]
-        folder = cwd(test) if cwd else test.made
-        environment = test.environment(PYTHONDONTWRITEBYTECODE="1", XDG_CACHE_HOME=test.path("cache"))
-        log = test.path("strace.log")
-        done = subprocess.run(["strace", "-f", "-y", "-s", "600", "-o", log, *words], cwd=folder, env=environment, capture_output=True, text=True)
-        if not os.path.exists(log) or "ptrace" in done.stderr:
-            raise Skipped(f"strace does not work here: {done.stderr[-200:]}")
-        theirs = uses_by_strace(suite.read(log), folder)
-        _, ours = rows(test, test.record(*words, cwd=folder))
-        wanted = prefix.replace("FOLDER", folder)
-        seen = 0
-        for path, row in ours.items():
-            if not path.startswith(wanted) or "/.trac" in path or path.endswith(".pyc"):
-                continue
-            seen += 1
-            got = {"opened": row["opens"] - row["failed_opens"], "failed_opens": row["failed_opens"], "read_bytes": row["read_bytes"], "written_bytes": row["written_bytes"]}
-            if not row["reads"] + row["writes"]: # mapped, or read by stdio, whose calls are inside libc
-                del got["read_bytes"], got["written_bytes"]
-            expect(all(theirs[path][key] == value for key, value in got.items()), f"{path}: {got}, by strace {dict(theirs[path])}")
-        missing = [path for path, use in theirs.items() if path.startswith(wanted) and path not in ours and use["opened"] and not path.endswith(".pyc")]
-        expect(seen > 0 and not missing, f"{seen} files of {wanted}; without {missing[:5]}")
-    return files_are_those_that_strace_sees
-
-
-def repository(test):
-    folder = os.path.join(test.made, "repository")
-    os.mkdir(folder)
-    environment = test.environment(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null", GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="a",
-                                   GIT_COMMITTER_EMAIL="a@b")
-    for name in ("one", "two", "three"):
-        suite.write(os.path.join(folder, name), name * 100)
-    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"], ["status"]):
-        subprocess.run(["git", *words], cwd=folder, env=environment, check=True, capture_output=True)
-
-
 MODES = {"slots": "*"}
 
 
 def tests():
-    found = [Files(f"files.strace.{name}", check) for name, check in {
-        "cat": same_as_strace("FOLDER", "cat", "FILE", "FILE"),
-        "python": same_as_strace("FOLDER", "/usr/bin/python3", "-I", "-S", "-c",
-                                 "import os\nopen('FILE').read()\nopen('FILE', 'rb').read(7)\ntry: open('FOLDER/missing')\nexcept OSError: pass\n"
-                                 "with open('FOLDER/new', 'w') as f: f.write('x' * 30)\nos.chdir('FOLDER'); open('new').read(); os.unlink('new')"),
-        "git": same_as_strace("FOLDER", "git", "status", before=repository, cwd=lambda test: os.path.join(test.made, "repository")),
-    }.items()]
-    return found + suite.tests_of(__name__, Files)
+    return suite.tests_of(__name__, Files)
