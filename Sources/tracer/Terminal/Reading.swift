@@ -5,8 +5,13 @@ import Synchronization
 import TraceAnalysis
 
 /// Merges the trees of all files.
-func reading(_ files: [TraceFile], states: StateReading = .nothing) -> CallTree {
-    withProgress(files) { CallTree.reading(files, states: states, progress: $0) }
+/// - Parameter byArguments: calls with different arguments are different paths; says so if there are none
+func reading(_ files: [TraceFile], states: StateReading = .nothing, byArguments: Bool = false) -> CallTree {
+    let tree = withProgress(files) { CallTree.reading(files, states: states, byArguments: byArguments, progress: $0) }
+    if byArguments, !tree.hasArguments {
+        complain("\(files.count == 1 ? files[0].path : "the run") has no arguments: record with tracer record --arguments 'NAME,…'")
+    }
+    return tree
 }
 
 /// Reads the call sites of all files.

@@ -467,7 +467,10 @@ extension CallStack where Sink: ~Copyable {
     ) {
         nextSite = 0
         nextObject = nil
-        if Sink.wantsArguments { nextValues.clear() }
+        if Sink.wantsArguments {
+            nextValues.clear()
+            sink.nextArguments(nil) // a call outside the window had them
+        }
         if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // the previous chunk's events supersede it
         let isNext = previous.map { $0.sequence &+ 1 == chunk.sequence } ?? false
         let new = adopt(

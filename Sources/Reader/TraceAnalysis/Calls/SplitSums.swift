@@ -130,6 +130,9 @@ extension SplitSums where Base: ~Copyable {
 
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { wall.orphan(row, at: time, depth: depth) }
 
+    static var wantsArguments: Bool { Base.wantsArguments }
+    mutating func nextArguments(_ values: RecordedValues?) { withEach { $0.nextArguments(values) } }
+
     static var wantsSites: Bool { Base.wantsSites }
     mutating func leafSite(_ address: UInt64) { withEach { $0.leafSite(address) } }
 

@@ -145,14 +145,15 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     }
 
     /// Reads all events of the trace that its window has. What is still running at the end has been closed.
-    /// - Parameter workerCount: how many threads read
+    /// - Parameter workerCount: how many threads read; nil: one, and each thread's parts in the order of time
     static func read(
-        _ trace: TraceFile, _ table: FunctionNames, workers workerCount: Int, progress: ReadingProgress? = nil,
+        _ trace: TraceFile, _ table: FunctionNames, workers workerCount: Int?, progress: ReadingProgress? = nil,
         _ sink: () -> Sink
     ) -> StreamWorker {
-        let units = trace.units()
+        // A ring's file has them in another order.
+        let units = workerCount == nil ? trace.units().sorted { $0.begin < $1.begin } : trace.units()
         let next = Atomic<Int>(0)
-        let count = max(min(workerCount, units.count), 1)
+        let count = max(min(workerCount ?? 1, units.count), 1)
         progress?.begin(units.count)
         var workers: [StreamWorker] = []
         for _ in 0..<count { workers.append(StreamWorker(trace, sink(), rowCount: table.rowCount)) }

@@ -16,6 +16,15 @@ package struct CallTree: Sendable {
         package var symbol: String
         /// File name of the module, "?" when unknown.
         package var module: String
+        /// Its calls with these arguments alone, in a tree that distinguishes calls by them; nil: whichever they are, or they are not known.
+        package var arguments: String?
+
+        /// The name with the arguments, as of a call.
+        func caption(_ name: String) -> String {
+            guard let arguments else { return name }
+            // A name of C++ has its parameters already.
+            return !name.hasSuffix(")") ? "\(name)(\(arguments))" : arguments.isEmpty ? name : "\(name) \(arguments)"
+        }
 
         /// Code of a program that a thread runs while no recorded call is open: on the first level of a tree, without calls.
         package static func ownCode(of program: String) -> Function {
@@ -130,6 +139,8 @@ package struct CallTree: Sendable {
     var holders: Set<Int> = []
     /// Who calls the functions of the first level is below them: all figures of a path are those of its first function.
     var isInverted = false
+    /// Some calls are distinguished by their arguments.
+    package internal(set) var hasArguments = false
     /// What `selfTime`, `total` and the lengths of calls are. nil: wall time, and no states are known.
     package internal(set) var time: CallTime?
 }
@@ -138,14 +149,15 @@ extension CallTree {
     /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. If there are more than a million and a half
     /// paths, the longest are not distinguished: what goes on from a path of the length that is left is one node, "(further paths)".
     package init(
-        _ trace: TraceFile, states: StateReading = .nothing, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
+        _ trace: TraceFile, states: StateReading = .nothing, byArguments: Bool = false, workers: Int = TraceFile.cpuCount,
+        progress: ReadingProgress? = nil
     ) {
-        self.init(trace, states, workers: workers, progress: progress, FunctionNames(trace.metadata))
+        self.init(trace, states, byArguments: byArguments, workers: workers, progress: progress, FunctionNames(trace.metadata))
     }
 
     /// One of several.
-    init(_ trace: TraceFile, _ states: StateReading, workers: Int, names: NameCache) {
-        self.init(trace, states, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
+    init(_ trace: TraceFile, _ states: StateReading, byArguments: Bool, workers: Int, names: NameCache) {
+        self.init(trace, states, byArguments: byArguments, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
     }
 
     /// One of several parts of a trace, of which this is the function table.
@@ -156,16 +168,40 @@ extension CallTree {
         self.init(
             trace, .nothing, workers: workers, progress: nil, FunctionNames(trace.metadata), mostPaths: mostPaths, keptPaths: keptPaths)
     }
+    /// With another limit for the different arguments of a function.
+    package init(_ trace: TraceFile, mostTexts: Int) {
+        self.init(
+            trace, .nothing, byArguments: true, workers: 1, progress: nil, FunctionNames(trace.metadata), mostTexts: mostTexts)
+    }
 
     private init(
-        _ trace: TraceFile, _ states: StateReading, workers: Int, progress: ReadingProgress?, _ table: FunctionNames,
-        mostPaths: Int = PathSums.mostPaths, keptPaths: Int? = nil
+        _ trace: TraceFile, _ states: StateReading, byArguments: Bool = false, workers: Int, progress: ReadingProgress?,
+        _ table: FunctionNames,
+        mostPaths: Int = PathNode.mostPaths, keptPaths: Int? = nil, mostTexts: Int = ArgumentTexts.mostTexts
     ) {
-        var spans = ThreadSpans(trace)
-        let files = LoadedFiles(trace)
-        let paths = { [spans] in PathSums(table, spans, files, mostPaths: mostPaths, keptPaths: keptPaths) }
+        let spans = ThreadSpans(trace), files = LoadedFiles(trace)
+        if byArguments {
+            // What a call has passed is known where it began: its thread is read in the order of time.
+            let texts = ArgumentTexts(trace.metadata, mostTexts: mostTexts)
+            self.init(trace, states, workers: nil, progress: progress, table, spans) {
+                PathSums<ArgumentDetail>(table, spans, files, texts: texts, mostPaths: mostPaths, keptPaths: keptPaths)
+            }
+        } else {
+            self.init(trace, states, workers: workers, progress: progress, table, spans) {
+                PathSums<FunctionDetail>(table, spans, files, mostPaths: mostPaths, keptPaths: keptPaths)
+            }
+        }
+    }
+
+    /// - Parameter workers: nil: one, which reads in the order of time
+    private init<Detail>(
+        _ trace: TraceFile, _ states: StateReading, workers: Int?, progress: ReadingProgress?, _ table: FunctionNames,
+        _ threads: ThreadSpans,
+        _ paths: () -> PathSums<Detail>
+    ) {
+        var spans = threads
         if let time = states.time, let clocks = StateClocks(trace, states) {
-            let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in SplitSums(clocks, spans, paths) }
+            let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { SplitSums(clocks, threads, paths) }
             let end = all.end, calls = all.calls
             spans.settle(all)
             self = all.withSink {

@@ -181,20 +181,21 @@ struct CallTreeAssembly {
             result[index].end = max(result[index].end, index + 1)
             if result[index].parent >= 0 { result[result[index].parent].end = max(result[result[index].parent].end, result[index].end) }
         }
-        if let scale { convert(&result, functions.count, scale) }
+        if let scale { convert(&result, functions.indices.map { family(of: $0) }, scale) }
         var tree = CallTree(
             processes: processes, roots: sortedRoots, nodes: result, functions: functions, suppressed: suppressed, onlyCounted: onlyCounted,
             holders: holders)
         // States are not known of processes with and without them together.
         tree.time = times.count == 1 ? times.first! : nil
+        tree.hasArguments = functions.contains { $0.arguments != nil }
         return tree
     }
 
     /// Converts ticks to nanoseconds.
-    private func convert(_ nodes: inout [CallTree.Node], _ functionCount: Int, _ scale: TimeScale) {
+    private func convert(_ nodes: inout [CallTree.Node], _ families: [Int], _ scale: TimeScale) {
         let ticks = nodes.map(\.total)
         Self.convert(
-            &nodes, functionCount, scale, { ($0.selfTime, Int64(truncatingIfNeeded: $0.total)) }, { $0.selfTime = $1 },
+            &nodes, families, scale, { ($0.selfTime, Int64(truncatingIfNeeded: $0.total)) }, { $0.selfTime = $1 },
             { $0.total = UInt64(max($1, 0)) })
         for index in nodes.indices {
             let total = nodes[index].total
@@ -207,10 +208,10 @@ struct CallTreeAssembly {
         }
         if !times.contains(where: { $0 != nil }) { return }
         Self.convert(
-            &nodes, functionCount, scale, { ($0.states.selfTime.waiting, $0.states.total.waiting) }, { $0.states.selfTime.waiting = $1 },
+            &nodes, families, scale, { ($0.states.selfTime.waiting, $0.states.total.waiting) }, { $0.states.selfTime.waiting = $1 },
             { $0.states.total.waiting = $1 })
         Self.convert(
-            &nodes, functionCount, scale, { ($0.states.selfTime.runnable, $0.states.total.runnable) }, { $0.states.selfTime.runnable = $1 },
+            &nodes, families, scale, { ($0.states.selfTime.runnable, $0.states.total.runnable) }, { $0.states.selfTime.runnable = $1 },
             { $0.states.total.runnable = $1 })
         for index in nodes.indices {
             let node = nodes[index], states = node.states
@@ -223,15 +224,15 @@ struct CallTreeAssembly {
     /// Converts one of the times. The remainder from rounding a self time goes to the function's next path, and a
     /// total that is the sum of its parts in ticks is their sum in nanoseconds too.
     private static func convert(
-        _ nodes: inout [CallTree.Node], _ functionCount: Int, _ scale: TimeScale, _ times: (CallTree.Node) -> (own: Int64, total: Int64),
+        _ nodes: inout [CallTree.Node], _ families: [Int], _ scale: TimeScale, _ times: (CallTree.Node) -> (own: Int64, total: Int64),
         _ setSelf: (inout CallTree.Node, Int64) -> Void, _ setTotal: (inout CallTree.Node, Int64) -> Void
     ) {
         var parts = nodes.map { times($0).own } // and the totals above it, in ticks, then in nanoseconds
         for node in nodes where node.parent >= 0 { parts[node.parent] &+= times(node).total }
         let isSum = nodes.indices.map { nodes[$0].parent < 0 || parts[$0] == times(nodes[$0]).total }
-        var before = [Int64](repeating: 0, count: functionCount)
+        var before = [Int64](repeating: 0, count: families.count)
         for index in nodes.indices where nodes[index].parent >= 0 {
-            let function = nodes[index].function
+            let function = families[nodes[index].function]
             let after = before[function] &+ times(nodes[index]).own
             setSelf(&nodes[index], scale.signedNanoseconds(after) &- scale.signedNanoseconds(before[function]))
             before[function] = after
@@ -244,6 +245,14 @@ struct CallTreeAssembly {
         }
     }
 
+    /// The number of the function whose calls these are, whatever their arguments; its own where that has no calls.
+    private func family(of function: Int) -> Int {
+        guard functions[function].arguments != nil else { return function }
+        var whole = functions[function]
+        whole.arguments = nil
+        return numberOfFunction[whole] ?? function
+    }
+
     private func isMain(_ root: CallTree.Root) -> Bool {
         root.process.map { root.tid == processes[$0].pid } ?? false
     }
@@ -251,8 +260,8 @@ struct CallTreeAssembly {
     /// Returns the alphabetical rank of each function, indexed by its number.
     private func alphabeticalRanks() -> [Int] {
         let order = functions.indices.sorted {
-            (functions[$0].name, functions[$0].module, functions[$0].symbol) < (
-                functions[$1].name, functions[$1].module, functions[$1].symbol
+            (functions[$0].name, functions[$0].module, functions[$0].symbol, functions[$0].arguments ?? "") < (
+                functions[$1].name, functions[$1].module, functions[$1].symbol, functions[$1].arguments ?? ""
             )
         }
         var ranks = [Int](repeating: 0, count: functions.count)
@@ -264,8 +273,8 @@ struct CallTreeAssembly {
 // From one reading.
 extension CallTreeAssembly {
     /// - Parameter states: nil: they are not asked for
-    init(
-        _ trace: TraceFile, _ table: FunctionNames, _ sums: borrowing PathSums, _ spans: ThreadSpans, _ states: SplitPaths? = nil,
+    init<Detail>(
+        _ trace: TraceFile, _ table: FunctionNames, _ sums: borrowing PathSums<Detail>, _ spans: ThreadSpans, _ states: SplitPaths? = nil,
         calls: [UInt32: UInt64], end: Ticks
     ) {
         times = [states?.time]
@@ -289,7 +298,7 @@ extension CallTreeAssembly {
             if node.parent == 0 {
                 here[index] = rootOfNode[UInt32(index)].map { self.node(ofRoot: $0) } ?? -1
             } else if here[Int(node.parent)] >= 0 {
-                let function = node.row == PathSums.elsewhere ? number(CallTree.elsewhere) : numbers[Int(node.row)]
+                let function = node.row == PathNode.elsewhere ? number(CallTree.elsewhere) : numbers[Int(node.row)]
                 here[index] = child(here[Int(node.parent)], function)
                 var sums = CallTree.Node(node)
                 if let states {
@@ -300,8 +309,13 @@ extension CallTreeAssembly {
             }
         }
         if sums.isInterleaved { sumTotals() }
-        suppressed = Set(table.uncounted.map { numbers[Int($0)] })
-        onlyCounted = Set(table.suppressed.subtracting(table.uncounted).map { numbers[Int($0)] })
+        // Calls with the same arguments may be among those that are not recorded.
+        func all(_ rows: Set<UInt32>) -> Set<Int> {
+            let chosen = Set(rows.map { numbers[Int($0)] })
+            return chosen.union(functions.indices.filter { chosen.contains(family(of: $0)) })
+        }
+        suppressed = all(table.uncounted)
+        onlyCounted = all(table.suppressed.subtracting(table.uncounted))
         for index in 1..<sums.nodes.count where here[index] >= 0 && nodes[here[index]].parent >= 0 {
             let node = nodes[here[index]]
             guard suppressed.contains(node.function) || onlyCounted.contains(node.function) else { continue }
@@ -335,7 +349,7 @@ extension CallTreeAssembly {
         }
     }
 
-    private mutating func functionNumbers(_ table: FunctionNames, _ sums: borrowing PathSums) -> [Int] {
+    private mutating func functionNumbers<Detail>(_ table: FunctionNames, _ sums: borrowing PathSums<Detail>) -> [Int] {
         let unknown = sums.unknownFunctions
         var numbers = [-1] + table.rows.map { number(Function($0)) } + unknown.map { _ in -1 }
         // Readers meet them in any order; the tree is the same each time.
@@ -344,6 +358,10 @@ extension CallTreeAssembly {
             if sums.loading != 0, let path = sums.files.path(of: unknown[index]) {
                 function = Function(table.rows[Int(sums.loading) - 1])
                 function.name = LoadedFiles.name(function.name, path)
+            }
+            if let known = sums.texts?.entry(of: unknown[index]) {
+                function = Function(table.rows[Int(known.row) - 1])
+                function.arguments = known.text
             }
             numbers[table.rowCount + index] = number(function)
         }

@@ -61,6 +61,9 @@ extension CallTree.Function: Record {
             \.name)
         Member("symbol", \.symbol)
         Member("module", \.module)
+        Member.optional("arguments", "with --show-arguments: those of all its calls here; missing where they are not known") {
+            $0.arguments
+        }
     }
 }
 

@@ -148,7 +148,7 @@ package struct HotLeaf: Sendable {
     package var total: Nanoseconds
 
     package var text: String {
-        "\(grouped(calls)) calls of \(function.name) from \(caller?.name ?? "the thread's own code"): \(readable(total))"
+        "\(grouped(calls)) calls of \(function.caption(function.name)) from \(caller.map { $0.caption($0.name) } ?? "the thread's own code"): \(readable(total))"
     }
 }
 

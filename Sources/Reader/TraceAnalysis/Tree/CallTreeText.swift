@@ -171,7 +171,7 @@ extension CallTree {
         figures.callsMark = SuppressionMark.calls(suppressed.contains(subject), isEstimate: onlyCounted.contains(subject))
         figures.selfMark = SuppressionMark.selfTime(holders.contains(subject))
         let function = functions[nodes[node].function]
-        var name = Summary.explained(function.name)
+        var name = function.caption(Summary.explained(function.name))
         let module = function.isNotRecorded ? "" : " [\(function.module)]"
         let prefix = Self.indentation(item.indentation) + (item.isChained ? "> " : "")
         if let width = options.width {
@@ -181,7 +181,7 @@ extension CallTree {
         var below = node
         for _ in 1..<turn {
             below = onlyChild(of: below)!
-            text += style.dim(" ⇄ ") + Summary.explained(functions[nodes[below].function].name)
+            text += style.dim(" ⇄ ") + functions[nodes[below].function].caption(Summary.explained(functions[nodes[below].function].name))
         }
         if all.count > 1 { text += style.dim(" ×\(grouped(UInt64(all.count))) levels") }
         if let note = notes.text { text += "  " + style.alarm("(\(note))") }
@@ -194,15 +194,16 @@ extension CallTree {
         guard text != name, nodes[node].parent >= 0 else { return text }
         let isAlike = children(of: nodes[node].parent).contains { other in
             let function = functions[nodes[other].function]
-            return other != node && function.name != name && function.module == functions[nodes[node].function].module
-                && cutName(function.name, width) == text
+            let caption = function.caption(function.name)
+            return other != node && caption != name && function.module == functions[nodes[node].function].module
+                && cutName(caption, width) == text
         }
         return isAlike ? name : text
     }
 
     private func rest(_ rest: Waiting, of whole: UInt64, _ options: TextOptions, _ style: TextStyle) -> String {
-        let what =
-            rest.isNotRecorded ? Function.notRecorded.name : "… \(grouped(UInt64(rest.count))) more function\(rest.count == 1 ? "" : "s")"
+        let kind = hasArguments ? "row" : "function", ending = rest.count == 1 ? "" : "s"
+        let what = rest.isNotRecorded ? Function.notRecorded.name : "… \(grouped(UInt64(rest.count))) more \(kind)\(ending)"
         return Figures(total: rest.total, selfTime: nil, calls: rest.calls, correctedTotal: rest.correctedTotal).text(of: whole, options)
             + style.dim(Self.indentation(rest.indentation) + what)
     }

@@ -53,7 +53,7 @@ extension CallTree {
         var steps = 0, isFirst = true
         while !walks.isEmpty {
             steps += walks.count
-            let isLast = !isFirst && (steps > mostSteps || assembly.nodeCount > PathSums.mostPaths)
+            let isLast = !isFirst && (steps > mostSteps || assembly.nodeCount > PathNode.mostPaths)
             isFirst = false
             var left = 0
             for index in walks.indices {

@@ -39,7 +39,19 @@ struct PathNode: BitwiseCopyable {
     }
 }
 
-struct PathSums: ~Copyable {
+extension PathNode {
+    /// The row of calls whose paths are too many to be distinguished.
+    static var elsewhere: UInt32 { .max }
+    static let mostPaths = 1 << 21
+}
+
+/// A function's calls below a path, whatever their arguments are.
+private struct PathKey: Hashable {
+    var parent: UInt32
+    var row: UInt32
+}
+
+struct PathSums<Detail: PathDetail>: ~Copyable {
     /// A parent lies before its children. 0 is no path's.
     private(set) var nodes = PlainArray<PathNode>()
     /// In the order in which they were met.
@@ -75,22 +87,30 @@ struct PathSums: ~Copyable {
     let loading: UInt32
     private var thread: UInt32 = 0
 
+    /// nil without `Detail.hasArguments`.
+    let texts: ArgumentTexts?
+    private var arguments: RecordedValues?
+    /// Rows of calls with arguments that go on in another part of their thread.
+    private var goingOn: [UInt32: [FrameKey: UInt32]] = [:]
+
     /// Calls did not nest: the total of a path is its own time and what lies below it, since a call may have gone on below another path.
     private(set) var isInterleaved = false
     private(set) var coverage: CallCoverage
     private(set) var calls: UInt64 = 0
     private(set) var orphans: UInt64 = 0
 
-    static let mostPaths = 1 << 21
-    /// The row of calls whose paths are too many to be distinguished.
-    static var elsewhere: UInt32 { .max }
-
     /// Bit in the number of a frame's path: it is elsewhere, within another call that is, so that its time does not count again.
     private static var isWithin: UInt32 { 1 << 31 }
 
-    /// - Parameter mostPaths: 80 bytes each, and 8 in the hash table; each of the longest may have one more, for what goes on from there
-    init(_ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, mostPaths: Int, keptPaths: Int? = nil) {
+    /// - Parameters:
+    ///   - mostPaths: 80 bytes each, and 8 in the hash table; each of the longest may have one more, for what goes on from there
+    ///   - texts: of this reading, which is one worker's, in the order of time
+    init(
+        _ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, texts: ArgumentTexts? = nil, mostPaths: Int,
+        keptPaths: Int? = nil
+    ) {
         self.files = files
+        self.texts = texts
         loading = files.row(in: table)
         coverage = CallCoverage(spans)
         rows = RowNumbers(table)
@@ -123,10 +143,10 @@ struct PathSums: ~Copyable {
     }
 
     @inline(never) private mutating func newChild(_ parent: UInt32, _ row: UInt32) -> UInt32 {
-        if nodes[Int(parent)].row == Self.elsewhere { return parent }
+        if nodes[Int(parent)].row == PathNode.elsewhere { return parent }
         let length = nodes[Int(parent)].length &+ 1
-        if row != Self.elsewhere {
-            if length > longest { return child(parent, Self.elsewhere) }
+        if row != PathNode.elsewhere {
+            if length > longest { return child(parent, PathNode.elsewhere) }
             apart += 1
             if apart > mostPaths, longest > 1 { isFull = true } // a thread's outermost calls are distinguished in any case
         }
@@ -182,7 +202,7 @@ struct PathSums: ~Copyable {
     @inline(never) private mutating func shorten() {
         isFull = false
         var counts = [0]
-        for index in 1..<nodes.count where nodes[index].parent != 0 && nodes[index].row != Self.elsewhere {
+        for index in 1..<nodes.count where nodes[index].parent != 0 && nodes[index].row != PathNode.elsewhere {
             let length = Int(nodes[index].length)
             if length >= counts.count { counts += Array(repeating: 0, count: length + 1 - counts.count) }
             counts[length] += 1
@@ -216,7 +236,7 @@ struct PathSums: ~Copyable {
             if node.length == length + 1 {
                 if others[parent] == nil {
                     others[parent] = UInt32(kept.count)
-                    kept.append(PathNode(parent: parent, row: Self.elsewhere, length: length + 1))
+                    kept.append(PathNode(parent: parent, row: PathNode.elsewhere, length: length + 1))
                 }
                 numbers[index] = others[parent]!
             } else {
@@ -242,18 +262,22 @@ struct PathSums: ~Copyable {
 
     /// Gives the calls for which none stands to that path of their thread on which most calls of the function are.
     private mutating func placeRest() {
-        var roots = [UInt32](repeating: 0, count: nodes.count), best: [UInt64: UInt32] = [:]
+        var roots = [UInt32](repeating: 0, count: nodes.count), counts: [PathKey: UInt64] = [:],
+            best: [UInt64: (path: PathKey, calls: UInt64)] = [:]
         func key(_ root: UInt32, _ row: UInt32) -> UInt64 { UInt64(root) << 32 | UInt64(row) }
         let wanted = Set(rest.map { key($0.root, $0.row) })
         for index in 1..<nodes.count {
             let node = nodes[index]
             roots[index] = node.parent == 0 ? UInt32(index) : roots[Int(node.parent)]
-            let place = key(roots[index], node.row)
+            // Whatever their arguments are.
+            let path = PathKey(parent: node.parent, row: functionRow(node.row)), place = key(roots[index], path.row)
             guard wanted.contains(place), node.parent != 0 else { continue }
-            if best[place].map({ nodes[Int($0)].calls < node.calls }) ?? true { best[place] = UInt32(index) }
+            counts[path, default: 0] &+= node.calls
+            if best[place].map({ $0.calls < counts[path]! }) ?? true { best[place] = (path, counts[path]!) }
         }
         for part in rest {
-            let node = best[key(part.root, part.row)] ?? child(part.root, part.row)
+            let path = best[key(part.root, part.row)]?.path ?? PathKey(parent: part.root, row: part.row)
+            let node = child(path.parent, path.row)
             nodes[Int(node)].calls &+= part.calls
         }
         rest = []
@@ -279,6 +303,20 @@ struct PathSums: ~Copyable {
         files.id(thread: thread, entered: entered).map { unknownRow($0) } ?? loading
     }
 
+    /// The row of a call that begins or goes on: one for each text of its arguments, as far as these are recorded.
+    @inline(never) private mutating func argumentRow(_ row: UInt32, going key: FrameKey? = nil) -> UInt32 {
+        let values = arguments.take()
+        if let key { return goingOn[thread]?[key] ?? row }
+        guard let values, Int(row) < rows.knownCount, let id = texts?.id(row, values) else { return row }
+        return unknownRow(id)
+    }
+
+    /// The row of the function whose calls a path has.
+    private func functionRow(_ row: UInt32) -> UInt32 {
+        guard Detail.hasArguments, row != PathNode.elsewhere, let id = rows.unknownFunction(row) else { return row }
+        return texts?.entry(of: id)?.row ?? row
+    }
+
     @inline(never) private mutating func unknownRow(_ function: UInt32) -> UInt32 {
         let row = rows.unknownRow(function)
         if Int(row) >= isEntryOnly.count { isEntryOnly.append(repeating: false, count: Int(row) + 1 - isEntryOnly.count) }
@@ -287,6 +325,9 @@ struct PathSums: ~Copyable {
 }
 
 extension PathSums: CallSink {
+    static var wantsArguments: Bool { Detail.hasArguments }
+    @inline(__always) mutating func nextArguments(_ values: RecordedValues?) { if Detail.hasArguments { arguments = values } }
+
     @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
         let row = rows.known(function)
         return _fastPath(row != 0) ? row : unknownRow(function)
@@ -294,18 +335,21 @@ extension PathSums: CallSink {
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if _slowPath(isFull) { shorten() }
-        let below = path(parent), node = child(below, frame.row == loading ? loadingRow(frame.enter) : frame.row)
+        let below = path(parent)
+        let row = frame.row == loading ? loadingRow(frame.enter) : frame.row
+        let node = child(below, Detail.hasArguments ? argumentRow(row, going: isCall ? nil : frame.key) : row)
         frame.tag = generation &<< 32 | UInt64(_fastPath(node != below) ? node : node | Self.isWithin)
         guard isCall else { return }
         calls &+= 1
         nodes[Int(node)].calls &+= 1
-        if _slowPath(frame.row == standIns.row) { stand(node) }
+        if _slowPath(frame.row == standIns.row) { stand(below, row) }
     }
 
     mutating func sampled(_ row: UInt32, _ calls: UInt64) { standIns.expect(row, calls) }
     mutating func takeStood() -> [UInt32: UInt64] { standIns.takeStood() }
-    @inline(never) private mutating func stand(_ node: UInt32) {
-        let more = standIns.take()
+    /// What calls that were only counted have passed is not known.
+    @inline(never) private mutating func stand(_ parent: UInt32, _ row: UInt32) {
+        let more = standIns.take(), node = child(parent, row)
         calls &+= more
         nodes[Int(node)].calls &+= more
     }
@@ -318,6 +362,10 @@ extension PathSums: CallSink {
         coverage.add(frame.since, time, depth: depth)
         let number = number(frame), node = number & ~Self.isWithin
         share(time &- frame.since, node, below: path(parent), isWithin: number != node)
+        if Detail.hasArguments {
+            let row = nodes[Int(node)].row
+            goingOn[thread, default: [:]][frame.key] = row == frame.row || row == PathNode.elsewhere ? nil : row
+        }
     }
 
     @inline(__always) mutating func closed(
@@ -345,9 +393,10 @@ extension PathSums: CallSink {
     ) {
         calls &+= 1
         let below = path(parent)
-        let node = child(below, row == loading ? loadingRow(start) : row)
+        let own = row == loading ? loadingRow(start) : row
+        let node = child(below, Detail.hasArguments ? argumentRow(own) : own)
         nodes[Int(node)].calls &+= 1
-        if _slowPath(row == standIns.row) { stand(node) }
+        if _slowPath(row == standIns.row) { stand(below, own) }
         if _slowPath(isEntryOnly[Int(row)]) { return }
         coverage.add(start, end, depth: depth)
         share(end &- start, node, below: below, isWithin: node == below)
@@ -388,9 +437,9 @@ struct SplitPaths {
     var own: [UInt32: OffCPUTicks]
 }
 
-extension SplitSums where Base == PathSums {
+extension SplitSums where Base: ~Copyable {
     /// - Parameter spans: when all is read
-    func pathTimes(_ time: CallTime, of trace: TraceFile, _ spans: ThreadSpans) -> SplitPaths {
+    func pathTimes<Detail>(_ time: CallTime, of trace: TraceFile, _ spans: ThreadSpans) -> SplitPaths where Base == PathSums<Detail> {
         func times(_ value: (PathNode) -> Int64, _ node: Int) -> StateTimes {
             let whole = value(wall.nodes[node]), waited = value(waiting.nodes[node])
             return StateTimes(whole: whole, waiting: waited, runnable: whole &- waited &- value(running.nodes[node]))
@@ -421,6 +470,7 @@ extension PathSums: StreamSink {
     mutating func begin(thread: UInt32) {
         root = rootNode(thread)
         self.thread = thread
+        arguments = nil
         coverage.begin(thread: thread)
     }
 
@@ -436,7 +486,7 @@ extension PathSums: StreamSink {
         for index in 1..<other.nodes.count {
             let node = other.nodes[index]
             if node.parent != 0 {
-                let row = node.row == Self.elsewhere ? node.row : translate(node.row, from: other)
+                let row = node.row == PathNode.elsewhere ? node.row : translate(node.row, from: other)
                 paths[index] = child(paths[Int(node.parent)], row)
             }
             nodes[Int(paths[index])].add(node)

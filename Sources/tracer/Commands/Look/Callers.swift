@@ -33,6 +33,8 @@ struct Callers: ParsableCommand {
     @OptionGroup var least: ShareOption
     @Option(help: "Levels of each tree to show; 0 for all.")
     var depth = 0
+    @Flag(help: "Also a line for each of the different arguments that a function was called with, where they are recorded.")
+    var showArguments = false
     @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
     var correct = false
     @Flag(help: "Show the lines that it is called from instead of trees; needs a trace of tracer record --call-sites.")
@@ -54,6 +56,7 @@ struct Callers: ParsableCommand {
             throw ValidationError("give a function after the trace: tracer callers \(words[0]) FUNCTION")
         }
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
+        if sites, showArguments { throw ValidationError("--show-arguments applies to trees, not to --sites") }
         if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
         try time.checkCorrect(correct)
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
@@ -63,7 +66,7 @@ struct Callers: ParsableCommand {
         let files = try threads.narrow(window.narrow(choice.open(openRun(Array(words.dropLast()))), least: least.time))
         try time.check(files)
         if sites { return try printSites(files) }
-        let tree = reading(files, states: time.reading(isAsked: json))
+        let tree = reading(files, states: time.reading(isAsked: json), byArguments: showArguments)
         let chosen = tree.functions(matching: FunctionPattern(function))
         guard !chosen.isEmpty else {
             throw noCall(in: files, nearest: tree.nearest(to: function))

@@ -28,6 +28,7 @@ struct Tree: ParsableCommand {
               tracer tree app.trace --min-share 5%
               tracer tree app.trace --depth 3 --by process
               tracer tree app.trace --focus 'libz.so.1!*'   # only what leads to zlib
+              tracer tree app.trace --show-arguments        # open("/etc/passwd") apart
               tracer tree tracer.make.4711 --by run         # all processes as one tree
               tracer tree tracer.make.4711 --process 'cc1*'
               tracer tree app.trace --from 40% --to 60%     # only what happened then
@@ -51,6 +52,9 @@ struct Tree: ParsableCommand {
     @Option(help: ArgumentHelp("Only paths through matching functions: NAME or MODULE!NAME.", valueName: "glob"))
     var focus: String?
 
+    @Flag(help: "Also a line for each of the different arguments that a function was called with, where they are recorded.")
+    var showArguments = false
+
     @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
     var correct = false
 
@@ -69,7 +73,7 @@ struct Tree: ParsableCommand {
     func run() throws {
         let files = try threads.narrow(window.narrow(traces.open(), least: least.time))
         try time.check(files)
-        var tree = reading(files, states: time.reading(isAsked: json))
+        var tree = reading(files, states: time.reading(isAsked: json), byArguments: showArguments)
         if !window.isWhole { tree = tree.filtered { tree.nodes[$0.node].total > 0 || $0.calls > 0 } } // threads of other times
         if let focus {
             let chosen = tree.functions(matching: FunctionPattern(focus))
