@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { answeredSums, drawnSums, percentile } from "../../Sources/Reader/TracePage/Resources/selection.mjs";
+import { answeredSums, drawnSums, percentile, withArguments } from "../../Sources/Reader/TracePage/Resources/selection.mjs";
 import { answer, strict } from "./page.mjs";
 
 /// start, length, function, level: main from 0 to 100, own code after it; parse twice, with malloc in the first.
@@ -62,4 +62,15 @@ test("a percentile is by nearest rank", () => {
 test("sums that were asked for have the page's numbers of functions", () => {
   const rows = answeredSums(strict(answer.sums), ([name]) => ({ small: 12, parse: 1 })[name]);
   assert.deepEqual(rows.map(row => [row.fn, row.calls, row.total, row.self, row.p50]), [[12, 3, 3, 3, 1], [1, 1, 20, 20, 20]]);
+});
+
+test("a row has what its longest call was called with, if that is drawn and known", () => {
+  const values = new Map([[1, "(\"a\") = 3"], [3, "(\"b\") = 4"]]), rows = fn => [{ fn, maximum: { 0: 100, 1: 30, 2: 10 }[fn] }];
+  const passed = (fn, from, to, said = values, change = {}) => withArguments([{ ...rows(fn)[0], ...change }], [{ slices: lane.slices, values: said }], { from, to })[0].passed;
+  assert.deepEqual([0, 1, 2].map(fn => passed(fn, 0, 140)), ["", "(\"a\") = 3", ""]);
+  assert.equal(passed(1, 0, 140, values, { maximum: 31 }), "(\"a\") = 3", "a length may be rounded otherwise");
+  assert.equal(passed(1, 0, 140, values, { maximum: 45 }), "", "the longest is not drawn");
+  assert.equal(passed(1, 0, 140, values, { maximum: null }), "");
+  assert.equal(passed(1, 45, 140, values, { maximum: 20 }), "(\"b\") = 4", "in a part of the time the longest there");
+  assert.equal(passed(1, 0, 140, new Map()), "");
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { difference, hues, plain, shade } from "../../Sources/Reader/TracePage/Resources/colours.mjs";
-import { percentileText, sorted, stateColumns, tableRows } from "../../Sources/Reader/TracePage/Resources/table.mjs";
+import { argumentColumns, percentileText, sorted, stateColumns, tableRows } from "../../Sources/Reader/TracePage/Resources/table.mjs";
 import { functions, strict, table } from "./page.mjs";
 
 test("rows have names, averages and shares", () => {
@@ -67,4 +67,9 @@ test("slower is red, faster blue, the largest change strongest, and none has no 
   assert.equal(difference(-25, 100, false), "hsl(216 55% 78%)");
   assert.equal(difference(100, 100, true), "hsl(4 80% 62%)");
   assert(!difference(0, 100, false).startsWith("hsl"));
+});
+
+test("what the longest calls were called with has a column if some are known", () => {
+  assert.deepEqual(argumentColumns([{ passed: "" }], String), []);
+  assert.deepEqual(argumentColumns([{ passed: "" }, { passed: "(1)" }], String).map(([key]) => key), ["passed"]);
 });

@@ -151,8 +151,8 @@ class ViewTest(PageTest):
         own = [("(own code)", module["name"], 0, module["own_ns"]) for module in self.report["modules"] if module["own_ns"]]
         self.assertEqual(sorted([(f["name"], f["module"], f["calls"], f["self_ns"]) for f in self.report["functions"]] + own),
                          sorted((name, module, calls, own) for name, module, calls, _, own in rows))
-        self.browser.evaluate("document.querySelectorAll('#table-head th')[4].click()")
-        shown = self.browser.evaluate("document.querySelector('#table-body tr td:nth-child(5)').textContent.replaceAll(',', '')")
+        self.browser.evaluate("document.querySelectorAll('#table-head th:not(.passed)')[4].click()")
+        shown = self.browser.evaluate("document.querySelectorAll('#table-body tr:first-child td:not(.passed)')[4].textContent.replaceAll(',', '')")
         self.assertEqual(int(shown), max(f["calls"] for f in self.report["functions"]))
 
     def test_tree_holds_every_call_once(self):
@@ -223,7 +223,7 @@ class ViewTest(PageTest):
 
     def sums(self):
         """Function: its row of the selection's table."""
-        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.querySelectorAll('td:not(.passed)')].map(c => c.textContent))")
         return {row[0].split("  ")[0]: row[1:] for row in rows}
 
     def test_a_selected_time_has_its_sums_by_function(self):
@@ -396,7 +396,7 @@ class ServedTest(Served, PageTest):
         self.open("#timeline")
         self.browser.key("v")
         self.browser.until("document.querySelectorAll('#line-details tbody tr').length > 0")
-        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.querySelectorAll('td:not(.passed)')].map(c => c.textContent))")
         calls = {row[0].split("  ")[0]: int(row[3].replace(",", "") or 0) for row in rows}
         self.assertEqual(calls, {**{f["name"]: f["calls"] for f in self.report["functions"]}, "(own code)": 0})
         self.picture("served-sums")
@@ -438,6 +438,29 @@ class ArgumentTest(PageTest):
         self.assertIsNotNone(found)
         self.browser.click(*found[:2])
         self.assertIn('("/nonexistent<b>", O_RDONLY) = -1 ENOENT', self.text("#line-details"))
+
+    def test_a_column_has_those_of_the_longest_call_of_each_function(self):
+        lines = [json.loads(line) for line in tracer("replay", "--json", self.trace).stdout.splitlines()]
+        texts = [line for line in tracer("replay", "--depth", "0", self.trace).stdout.splitlines() if re.match(r" *-?\d+\.\d{9} {2}", line)]
+        longest = {}
+        for line, text in zip(lines, texts):
+            name = line["name"]
+            if line["duration_ns"] is not None and line["duration_ns"] > longest.get(name, (-1, ""))[0]:
+                longest[name] = line["duration_ns"], re.search(re.escape(name) + r"(\(.*) \[", text)[1] if "arguments" in line else ""
+        self.open("#table")
+        rows = dict(self.browser.evaluate("[...document.querySelectorAll('#table-body tr')].map(r => [r.querySelector('.name').firstChild.textContent, r.querySelector('.passed').textContent])"))
+        self.assertEqual({name: rows[name] for name in longest}, {name: text for name, (_, text) in longest.items()})
+        self.assertGreaterEqual(sum(bool(text) for text in rows.values()), 3)
+        self.picture("arguments-table")
+        self.browser.key("/")
+        self.browser.type("passwd")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#table-body tr').length"), sum("passwd" in text for text in rows.values()))
+        self.browser.key("Escape")
+        self.open("#timeline")
+        self.browser.key("v")
+        self.browser.until("document.querySelectorAll('#line-details tbody tr').length > 0")
+        rows = dict(self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [r.querySelector('.name').firstChild.textContent, r.querySelector('.passed').textContent])"))
+        self.assertEqual({name: rows[name] for name in longest if name in rows}, {name: text for name, (_, text) in longest.items() if name in rows})
 
 
 class RunTest(PageTest):
@@ -656,10 +679,10 @@ class StatesTest(PageTest):
         self.browser.key("v")
         self.browser.until("document.querySelectorAll('#line-details tbody tr').length > 0")
         self.picture("selection-states")
-        titles = self.browser.evaluate("[...document.querySelectorAll('#line-details th')].map(th => th.textContent.replace('~', ''))")
+        titles = self.browser.evaluate("[...document.querySelectorAll('#line-details th:not(.passed)')].map(th => th.textContent.replace('~', ''))")
         for title in ("Self running", "Self waiting", "Self runnable", "Total running", "Total waiting", "Total runnable"):
             self.assertIn(title, titles)
-        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.querySelectorAll('td:not(.passed)')].map(c => c.textContent))")
         reported = {f["name"]: f for f in figures("report", self.trace)["functions"]}
         # The long waits are in the page call by call, in both kinds of it.
         for name, row in ((row[0].split("  ")[0], row) for row in rows):

@@ -82,6 +82,25 @@ export function drawnSums(lanes, { from, to }, isOwnCode) {
   return { rows: result, undrawn, isEstimate };
 }
 
+/// Adds to each row what its longest call was called with, and what it gave: where that call is drawn and has arguments. A call's length
+/// is rounded by itself.
+/// - lanes: {slices, values} of threads
+export function withArguments(rows, lanes, { from, to }) {
+  const longest = new Map();
+  for (const { slices, values } of lanes) {
+    if (!values.size) continue;
+    for (let i = 0; i < slices.length; i += SCHEMA.slice.length) {
+      const start = slices[i + SLICE.start], length = slices[i + SLICE.length], known = longest.get(slices[i + SLICE.fn]);
+      if (start < from || start + length > to || (known && known.length >= length)) continue;
+      longest.set(slices[i + SLICE.fn], { length, text: values.get(i / SCHEMA.slice.length) || "" });
+    }
+  }
+  return rows.map(row => {
+    const call = longest.get(row.fn);
+    return { ...row, passed: call && row.maximum !== null && Math.abs(call.length - row.maximum) <= 1 ? call.text : "" };
+  });
+}
+
 /// Rows that were asked for, by the page's own numbers of functions.
 /// - known: number of a [name, module]
 export function answeredSums({ functions, rows }, known) {

@@ -26,6 +26,11 @@ export function stateColumns(rows, of, title, spelt) {
   ];
 }
 
+/// The column of what the longest calls were called with; none where no row has it.
+export function argumentColumns(rows, spelt) {
+  return rows.some(row => row.passed) ? [["passed", "Longest call", spelt, "arguments and result of the longest call"]] : [];
+}
+
 /// A percentile as it is shown: an estimate has a mark.
 export const percentileText = (row, key, spelt) => row[key] === null ? "" : (row[key + "Error"] > 0 ? "~" : "") + spelt(row[key]);
 

@@ -6,9 +6,9 @@ import { CallTree } from "./tree.mjs";
 import { difference, hues, inkOn, plain, shade, stateColours } from "./colours.mjs";
 import { escaped, expression, found, matches } from "./search.mjs";
 import { clamped, eachBand, eachSlice, isTracers, missing, moved, pixels, stageText, textsOf, ticks, widened, zoomed } from "./timeline.mjs";
-import { percentileText, sorted, stateColumns, tableRows } from "./table.mjs";
+import { argumentColumns, percentileText, sorted, stateColumns, tableRows } from "./table.mjs";
 import { around, mergedThreads } from "./merge.mjs";
-import { answeredSums, drawnSums } from "./selection.mjs";
+import { answeredSums, drawnSums, withArguments } from "./selection.mjs";
 import { arranged, groups, isMeant, threadName } from "./threads.mjs";
 import { ROW, drawText, sized } from "./canvas.mjs";
 import { FlameGraph } from "./flame.mjs";
@@ -19,7 +19,12 @@ const $ = id => document.getElementById(id);
 const root = document.documentElement;
 const functions = DATA.functions.slice(); // more may come with what is loaded
 const tree = new CallTree(DATA.tree, functions);
-const table = { rows: tableRows(DATA.table, functions, tree.isComparison), key: tree.isComparison ? "change" : "self", down: true };
+const lanes = DATA.threads;
+const laneValues = lanes ? lanes.map(lane => textsOf(lane.said)) : []; // arguments and results of calls
+const everything = { from: 0, to: DATA.duration || 1 };
+/// Rows with what is known of the longest calls in a time of some threads.
+const withDrawn = (rows, range, chosen) => withArguments(rows, chosen.map(index => ({ slices: lanes[index].slices, values: laneValues[index] })), range);
+const table = { rows: withDrawn(tableRows(DATA.table, functions, tree.isComparison), everything, [...laneValues.keys()]), key: tree.isComparison ? "change" : "self", down: true };
 const rowOf = new Map(table.rows.map(row => [row.fn, row]));
 
 function element(kind, className, text, onclick) {
@@ -96,7 +101,7 @@ function describe(box, fn, title, module, said) {
   const all = [`${SCHEMA.ownCode === row.name ? "" : plural(row.calls, "call") + ", "}total ${time(row.total)}, self ${time(row.self)} (${share(row.share, 1)})`];
   if (row.calls) all.push(`average ${time(row.average)}`);
   for (const key of ["p50", "p99"]) if (row[key] !== null) all.push(`${key} ${percentileText(row, key, time)}`);
-  if (row.maximum !== null) all.push(`longest ${time(row.maximum)}`);
+  if (row.maximum !== null) all.push(`longest ${time(row.maximum)}${row.passed ? " " + row.passed : ""}`);
   box.append(element("br"), element("span", "soft", "in all: " + all.join(", ")), element("br"));
   const states = ["total", "self"].map(of => stateColumns([row], of, of, time).map(([key, name]) => `${name} ${time(row[key])}`).join(", "));
   if (states[0]) box.append(element("span", "soft", states.join("; ")), element("br"));
@@ -226,9 +231,7 @@ $("around-name").onchange = event => {
 
 // MARK: timeline
 
-const lanes = DATA.threads;
-const laneValues = lanes ? lanes.map(lane => textsOf(lane.said)) : []; // arguments and results of calls
-const everything = { from: 0, to: DATA.duration || 1 }, first = DATA.shown || everything;
+const first = DATA.shown || everything;
 const mayOpenAll = lanes && lanes.length <= 12; // more would not fit on a screen
 const line = { from: first.from, to: first.to, canvas: $("line"), boxes: [], selected: null, hidden: new Set(), open: new Set(mayOpenAll ? groups(lanes).map(group => group.key) : []), loaded: null, asked: null,
   pointed: null, chosen: null, centers: new Map() };
@@ -538,9 +541,10 @@ async function select(range) {
       return;
     }
     if (line.selected !== range) return;
+    rows = withDrawn(rows, range, chosen);
   } else {
     const sums = drawnSums(chosen.map(index => lanes[index]), range, isOwnCode);
-    rows = sums.rows;
+    rows = withDrawn(sums.rows, range, chosen);
     isAll = sums.undrawn <= 0;
     mark = sums.isEstimate ? "~" : "";
     note = !isAll
@@ -557,14 +561,18 @@ async function select(range) {
   if (states.length) box.append(element("div", "soft", sumText(states.map(one => stateSums(one, range)))));
   const list = element("div", "sums"), head = element("tr"), body = element("tbody");
   // Percentiles of the long calls alone would be wrong.
-  const shown = [["name", "Function"], ["self", "Self time", time], ...stateColumns(rows, "self", mark + "Self", known), ["total", "Total", time],
+  const shown = [["name", "Function"], ...argumentColumns(rows, passed), ["self", "Self time", time], ...stateColumns(rows, "self", mark + "Self", known), ["total", "Total", time],
     ...stateColumns(rows, "total", mark + "Total", known), ["calls", isAll ? "Calls" : "Calls drawn", count], ...isAll ? percentiles : [], ["maximum", "Longest", known]];
   const grid = element("table", tableClass(shown));
   for (const [key, text, , meaning] of shown) head.append(heading(key, text, meaning));
   for (const row of rows.slice(0, MOST)) {
     const tr = element("tr", "", undefined, () => { if (!isOwnCode(row.fn) && rowOf.has(row.fn)) openAround(row.fn); });
     for (const [key, , format] of shown) {
-      if (key !== "name") { tr.append(element("td", "", format(row[key], row))); continue; }
+      if (key !== "name") {
+        tr.append(element("td", classOf(key), format(row[key], row)));
+        if (key === "passed") tr.lastChild.title = row.passed;
+        continue;
+      }
       const cell = element("td", "name", functions[row.fn][0]);
       cell.append(element("span", "", "  " + functions[row.fn][1]));
       tr.append(cell);
@@ -693,15 +701,17 @@ $("samples-all").onclick = () => { select(null); drawSamples(); };
 const percentiles = ["p50", "p99"].map(key => [key, key, (value, row) => percentileText(row, key, time)]);
 const columns = tree.isComparison
   ? [["name", "Function"], ["before", "Self before", time], ["self", "Self after", time], ["change", "Change", (d, row) => change(d) + (row.noise ? " (noise)" : "")], ["callsBefore", "Calls before", many], ["calls", "Calls after", many]]
-  : [["name", "Function"], ["share", "Self", meter], ["self", "Self time", time], ...stateColumns(table.rows, "self", "Self", known), ["total", "Total", time],
+  : [["name", "Function"], ...argumentColumns(table.rows, passed), ["share", "Self", meter], ["self", "Self time", time], ...stateColumns(table.rows, "self", "Self", known), ["total", "Total", time],
     ...stateColumns(table.rows, "total", "Total", known), ["calls", "Calls", count], ["average", "Average", ofCalls], ...percentiles, ["maximum", "Longest", known]];
 /// The head of a column, with what its figures mean where the title does not say it.
 function heading(key, title, meaning) {
-  const th = element("th", key === "name" ? "name" : meaning ? "state" : "", title);
+  const th = element("th", classOf(key) || (meaning ? "state" : ""), title);
   if (meaning) th.title = meaning;
   return th;
 }
 function count(n) { return n ? many(n) : ""; }
+function passed(text) { return text; }
+function classOf(key) { return key === "name" || key === "passed" ? key : ""; }
 function known(value) { return value === null ? "" : time(value); }
 function ofCalls(value, row) { return row.calls ? time(value) : ""; }
 table.most = Math.max(...table.rows.slice(0, 100000).map(row => row.share), 1e-9);
@@ -728,7 +738,7 @@ function drawTable() {
     head.append(th);
   }
   let rows = table.rows;
-  if (pattern) rows = rows.filter(row => matches(pattern, row.name, row.module));
+  if (pattern) rows = rows.filter(row => matches(pattern, row.name, row.module) || pattern.test(row.passed));
   rows = sorted(rows, table.key, table.down);
   const fragment = document.createDocumentFragment();
   for (const row of rows.slice(0, MOST)) {
@@ -742,6 +752,8 @@ function drawTable() {
       } else {
         const shown = format(row[key], row);
         td.append(shown);
+        td.className = classOf(key);
+        if (key === "passed") td.title = row.passed;
         if (key === "share") td.append(" " + share(row[key], 1));
       }
       tr.append(td);
