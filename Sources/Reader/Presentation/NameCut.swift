@@ -3,7 +3,7 @@
 
 package func cutName(_ name: String, _ width: Int) -> String {
     guard name.count > width else { return name }
-    let (head, parameters, tail) = parts(name)
+    let (head, parameters, tail) = nameParts(name)
     if parameters.count > 2 {
         let fixed = head.count + tail.count + 2
         if fixed + 1 <= width {
@@ -24,7 +24,7 @@ private func cutMiddle(_ text: String, _ width: Int) -> String {
 }
 
 /// "a::f<int>", "(int, char)", " const". Parameters are the last pair of parentheses that is not within others or within <>.
-private func parts(_ name: String) -> (head: String, parameters: String, tail: String) {
+package func nameParts(_ name: String) -> (head: String, parameters: String, tail: String) {
     var depth = 0, end: String.Index?, index = name.endIndex
     while index > name.startIndex {
         index = name.index(before: index)

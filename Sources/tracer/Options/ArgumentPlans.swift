@@ -60,8 +60,17 @@ struct ArgumentPlans {
     /// There is somewhere to put the plan.
     var hasFolder: Bool { Self.folder(mayKeep) != nil }
 
-    /// Makes the plan, or finds the same one, and returns its absolute path, and the functions with conditions that are not the C library's.
-    func make() throws -> (path: String, functions: [String]) {
+    struct Plan {
+        /// Absolute.
+        var path: String
+        /// Functions with conditions that are not the C library's, by their symbols.
+        var functions: [String] = []
+        /// Symbols of all functions that conditions speak of, by the functions that they name.
+        var meant: [String: [String]] = [:]
+    }
+
+    /// Makes the plan, or finds the same one.
+    func make() throws -> Plan {
         if !lists.isEmpty && lists.allSatisfy({ ArgumentChoice.items($0).isEmpty }) {
             throw CommandFailure("--arguments: name at least one function", status: 2)
         }
@@ -72,7 +81,7 @@ struct ArgumentPlans {
         }
         // The tool's own prototypes take milliseconds to read: a plan that nothing else goes into has a name of its own.
         let usual = isUsual ? "\(folder)/\(prefix)\(ArgumentChoice.version)" : nil
-        if let usual, Self.isWhole(usual) { return (usual, []) }
+        if let usual, Self.isWhole(usual) { return Plan(path: usual) }
         var choice: ArgumentChoice
         let modules = modules
         var debugged: String?
@@ -84,7 +93,7 @@ struct ArgumentPlans {
                 let path = "\(folder)/modules-\(ArgumentChoice.hash(of: Array(parts.joined(separator: "\0").utf8)))"
                 if Self.isWhole(path) {
                     say(Self.notes(path))
-                    return (path, [])
+                    return Plan(path: path)
                 }
                 debugged = path
             }
@@ -96,15 +105,16 @@ struct ArgumentPlans {
             case .malformed(let text): throw CommandFailure(text, status: 2)
             case .prototype(let text): throw CommandFailure("--arguments \(text)", status: 2)
             case .condition(let text): throw CommandFailure("--when \(text)", status: 2)
-            case .unknown(let item, let reason):
+            case .unknown(let item, let reason, let nearest):
+                let known = nearest.map { "; there is \($0)" } ?? ""
                 if let condition = conditions.first(where: { $0.function == item }) {
                     throw CommandFailure(
-                        "--when '\(condition.text)': no prototype of \(item) is known: give one, such as --arguments '\(item)(\(condition.subject.example)'",
+                        "--when '\(condition.text)': no prototype of \(item) is known\(known): give one, such as --arguments '\(item)(\(condition.subject.example)'",
                         status: 2)
                 }
                 let example = item.contains("*") ? "f" : item
                 throw CommandFailure(
-                    "--arguments '\(item)': no prototype is known by this name\(reason.map { " (\($0))" } ?? ""): give one, such as '\(example)(path: string, count: int) -> int'",
+                    "--arguments '\(item)': no prototype is known by this name\(reason.map { " (\($0))" } ?? "")\(known): give one, such as '\(example)(path: string, count: int) -> int'",
                     status: 2)
             }
         }
@@ -117,7 +127,10 @@ struct ArgumentPlans {
             throw CommandFailure("--arguments: \(path) cannot be written: \(String(cString: strerror(errno)))", status: 126)
         }
         Self.removeOldest(folder, besides: path)
-        return (path, choice.namesWithConditions)
+        let named = Set(conditions.compactMap(\.function))
+        return Plan(
+            path: path, functions: choice.namesWithConditions,
+            meant: Dictionary(uniqueKeysWithValues: named.map { ($0, choice.names(of: $0)) }))
     }
 
     /// Modules with functions of which arguments may be wanted: the program, and the libraries that it is linked with, or has.

@@ -17,7 +17,8 @@ struct KeepOptions: ParsableArguments {
     var snapshots: Int?
 
     /// nil: none of the options was given.
-    func plan(mode: String?) throws -> SnapshotPlan? {
+    /// - Parameter meant: symbols of the functions that conditions speak of, by their names there
+    func plan(mode: String?, meant: [String: [String]] = [:]) throws -> SnapshotPlan? {
         guard let keep else {
             let given = [
                 try !all().times.isEmpty ? "--when with a time" : nil, after.map { _ in "--after" }, snapshots.map { _ in "--snapshots" },
@@ -38,7 +39,12 @@ struct KeepOptions: ParsableArguments {
         let all = try all()
         // All that is said of a function must hold.
         var triggers: [SnapshotPlan.Trigger] = []
-        for trigger in all.times + all.conditions.compactMap({ $0.function.map { .init(pattern: $0, nanoseconds: 0) } }) {
+        // The agent compares with names in the symbol table.
+        let conditions = all.conditions.compactMap(\.function).flatMap { function -> [String] in
+            let mangled = (meant[function] ?? []).filter { fnmatch(function, $0, 0) != 0 }
+            return mangled.count == (meant[function]?.count ?? 0) && !mangled.isEmpty ? mangled : [function] + mangled
+        }
+        for trigger in all.times + conditions.map({ .init(pattern: $0, nanoseconds: 0) }) {
             if let n = triggers.firstIndex(where: { $0.pattern == trigger.pattern }) {
                 triggers[n].nanoseconds = max(triggers[n].nanoseconds, trigger.nanoseconds)
             } else {
@@ -80,7 +86,7 @@ struct KeepOptions: ParsableArguments {
                 "--when '\(text)': name the function, such as 'malloc(\(text))'; a time has a unit, such as 'handle_request > 50ms'",
                 status: 2)
         }
-        if function.contains(where: { "!:>".contains($0) }) {
+        if function.replacing("::", with: "").contains(where: { "!:>".contains($0) }) {
             throw CommandFailure("--when '\(text)': the function's name alone, without a module", status: 2)
         }
         return condition

@@ -38,8 +38,10 @@ package struct ArgumentChoice: Sendable {
 
     package enum Problem: Error {
         case prototype(String)
-        /// - Parameter reason: why debug information has none; nil: it does not have the name, either
-        case unknown(String, reason: String?)
+        /// - Parameters:
+        ///   - reason: why debug information has none; nil: it does not have the name, either
+        ///   - nearest: a function whose name is much alike
+        case unknown(String, reason: String?, nearest: String?)
         case malformed(String)
         case condition(String)
     }
@@ -86,15 +88,10 @@ package struct ArgumentChoice: Sendable {
     /// Processor of this machine, as the tool's own file says.
     private static let nativeMachine = SharedLibrary(path: "/proc/self/exe")?.elfMachine ?? 0
 
-    /// Names and globs that may mean functions of modules, too.
+    /// Names and globs that may mean functions of modules, too, and prototypes: these may name members, or a function of C++ as people do.
     package static func soughtInModules(_ lists: [String]) -> [String] {
         let known = Set(builtIn.prototypes.flatMap(\.names))
-        return lists.flatMap(items).filter { !$0.contains("(") && !known.contains($0) || Self.isSelection($0) }
-    }
-
-    /// A prototype that chooses members needs debug information.
-    private static func isSelection(_ item: String) -> Bool {
-        item.contains("(") && (try? Prototypes(file: item, known: builtIn.enumerations))?.prototypes.contains { $0.isSelection } == true
+        return lists.flatMap(items).filter { !known.contains($0) }
     }
 
     /// - Parameters:
@@ -149,8 +146,10 @@ package struct ArgumentChoice: Sendable {
             functions.append(Chosen(name: name, prototype: prototype))
         }
         // What somebody has written of a function holds for all of the name.
-        let own = Set(known.filter { !$0.value.isLibc }.keys).union(chosen.filter { !$0.value.isLibc }.keys)
-        try add(modules, Self.soughtInModules(lists), selections, unknown: unknown, besides: own, hidden)
+        var own = Set(known.filter { !$0.value.isLibc }.keys).union(chosen.filter { !$0.value.isLibc }.keys)
+        own.formUnion(try nameAsInModules(modules))
+        try add(
+            modules, Self.soughtInModules(lists).filter { !$0.contains("(") }, selections, unknown: unknown, besides: own, hidden)
     }
 
     /// Calls of a chosen function are to fulfil all conditions that name it, if it has what they are about.
@@ -160,10 +159,11 @@ package struct ArgumentChoice: Sendable {
         for condition in conditions {
             guard let function = condition.function else { continue }
             var isUsed = false, problem: String?
-            for n in functions.indices where fnmatch(function, functions[n].name, 0) == 0 {
+            let pattern = FunctionPattern(function)
+            for n in functions.indices where pattern.matches(symbol: functions[n].name) {
                 guard let recorded = RecordedPrototype(text: text(functions[n]), machine: UInt32(machine)) else { continue }
                 guard recorded.has(condition.subject) else {
-                    problem = problem ?? "\(functions[n].name) has no \(condition.subject.name)"
+                    problem = problem ?? "\(demangled(functions[n].name)) has no \(condition.subject.name)"
                     continue
                 }
                 do throws(PlannedTest.Problem) {
@@ -180,6 +180,11 @@ package struct ArgumentChoice: Sendable {
     }
     /// Functions with conditions that are not the C library's alone.
     package var namesWithConditions: [String] { functions.filter { !$0.conditions.isEmpty && !$0.prototype.isLibc }.map(\.name) }
+    /// Symbols of the functions that conditions of this function speak of.
+    package func names(of function: String) -> [String] {
+        let pattern = FunctionPattern(function)
+        return functions.filter { !$0.conditions.isEmpty && pattern.matches(symbol: $0.name) }.map(\.name)
+    }
 
     /// Splits at commas outside parentheses.
     package static func items(_ list: String) -> [String] {

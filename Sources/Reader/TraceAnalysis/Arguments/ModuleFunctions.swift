@@ -54,14 +54,14 @@ package final class ModuleFunctions {
         /// Paths of .dwo files that are not here.
         var missing: [String] = []
         var hasDebugInformation = true
-        /// Why a prototype that chooses members is wrong.
-        var problem: (name: String, reason: String)?
+        /// Why prototypes that choose members are wrong, by the functions' names.
+        var problems: [(name: String, reason: String)] = []
     }
 
     /// - Parameters:
-    ///   - selections: prototypes that choose members, by the names of functions
-    ///   - isWanted: of names in the symbol table
-    fileprivate func functions(_ selections: [String: Prototype], where isWanted: (String) -> Bool) -> Found {
+    ///   - selection: a prototype that chooses members of a function's parameters, by its name in the symbol table
+    ///   - isWanted: of such names
+    fileprivate func functions(_ selection: (String) -> Prototype?, where isWanted: (String) -> Bool) -> Found {
         var found = Found(), wanted: [UInt64: [FunctionName]] = [:], others: [String] = []
         file.forEachCodeSymbol { symbol in
             if symbol.isResolver || symbol.isNoType && symbol.isLocal { return }
@@ -92,6 +92,8 @@ package final class ModuleFunctions {
         }
         var described: Set<UInt64> = []
         let machine = file.elfMachine
+        var selections: [String: Prototype] = [:]
+        for name in wanted.values.joined() { selections[name.text] = selection(name.text) }
         let paths = selections.mapValues(\.paths)
         debugInformation.forEachSourceFunction(at: wanted, paths: paths, isMissing: { found.missing.append($0) }) { function in
             described.insert(function.address)
@@ -100,7 +102,7 @@ package final class ModuleFunctions {
                     let prototype = try DebugPrototype(function, machine: machine, selecting: selection)
                     found.prototypes.append((function.name, function.address, prototype))
                 } catch {
-                    found.problem = (function.name, error.reason)
+                    found.problems.append((function.name, error.reason))
                 }
                 return
             }
@@ -115,6 +117,26 @@ package final class ModuleFunctions {
             for (address, names) in wanted where !described.contains(address) { found.add(.noEntry, names[0].text) }
         }
         return found
+    }
+}
+
+extension ModuleFunctions {
+    /// Names in the symbol table that each of the patterns means.
+    fileprivate func symbols(meantBy patterns: [String: FunctionPattern]) -> [String: Set<String>] {
+        var found: [String: Set<String>] = [:]
+        file.forEachCodeSymbol { symbol in
+            let name = String(decoding: symbol.name, as: UTF8.self)
+            if symbol.isResolver || symbol.isNoType && symbol.isLocal || Self.isPart(name) { return }
+            for (written, pattern) in patterns where pattern.matches(symbol: name) { found[written, default: []].insert(name) }
+        }
+        return found
+    }
+
+    /// Names of all functions, as people read them.
+    fileprivate var readableNames: [String] {
+        var names: Set<String> = []
+        file.forEachCodeSymbol { if !$0.isNoType { names.insert(String(decoding: $0.name, as: UTF8.self)) } }
+        return names.map { demangled($0) }
     }
 }
 
@@ -138,6 +160,45 @@ extension ModuleFunctions.Found {
 }
 
 extension ArgumentChoice {
+    /// Gives prototypes of functions that were named as people read them, such as net::Server::handle, the names of these in the symbol
+    /// table. One that no module has may be of a library that is opened later.
+    /// - Returns: names in the symbol table that have been given
+    mutating func nameAsInModules(_ modules: [ModuleFunctions]) throws(Problem) -> Set<String> {
+        var written: [String: FunctionPattern] = [:], given: Set<String> = []
+        for chosen in functions where chosen.place == nil && !chosen.prototype.isLibc {
+            written[chosen.name] = FunctionPattern(chosen.name)
+        }
+        if written.isEmpty || modules.isEmpty { return given }
+        var symbols: [String: Set<String>] = [:]
+        for module in modules { symbols.merge(module.symbols(meantBy: written)) { $0.union($1) } }
+        for (name, found) in symbols.sorted(by: { $0.key < $1.key }) where !found.contains(name) {
+            // Constructors have several symbols.
+            let readable = Set(found.map { demangled($0) })
+            if readable.count > 1 {
+                throw .prototype(
+                    "\(name): several functions are called so: \(listed(readable.sorted(), most: 4)): write one's name in the symbol table, such as \(found.min()!)"
+                )
+            }
+            let chosen = functions.remove(at: functions.firstIndex { $0.name == name && $0.place == nil }!)
+            given.formUnion(found)
+            for symbol in found.sorted() {
+                var own = chosen
+                own.name = symbol
+                own.prototype.names = [symbol]
+                functions.append(own)
+            }
+        }
+        if let name = written.keys.sorted().first(where: { $0.contains("::") && symbols[$0] == nil }) {
+            throw .unknown(name, reason: nil, nearest: Self.nearest(to: name, modules))
+        }
+        return given
+    }
+
+    private static func nearest(to item: String, _ modules: [ModuleFunctions]) -> String? {
+        let pattern = FunctionPattern(item)
+        return modules.lazy.compactMap { pattern.nearest($0.readableNames) }.first
+    }
+
     /// Adds the functions of modules that `items` name.
     /// - Parameters:
     ///   - selections: prototypes that choose members, by the names of functions
@@ -148,11 +209,15 @@ extension ArgumentChoice {
         _ hidden: [String]
     ) throws(Problem) {
         var names: Set<String> = [], program: ModuleFunctions.Found?, missing: [String: String] = [:]
-        let exact = Set(items.filter { !$0.contains(where: Self.isOfGlob) }), globs = items.filter { $0.contains(where: Self.isOfGlob) }
-        func isMeant(_ name: String) -> Bool { exact.contains(name) || globs.contains { fnmatch($0, name, 0) == 0 } }
-        for (n, module) in (items.isEmpty ? [] : modules).enumerated() {
-            let found = module.functions(selections) { selections[$0] != nil || !own.contains($0) && isMeant($0) }
-            if let problem = found.problem { throw .prototype("\(problem.name): \(problem.reason)") }
+        let patterns = items.map { FunctionPattern($0) }, ofSelections = selections.map { (FunctionPattern($0.key), $0.value) }
+        func isMeant(_ name: String) -> Bool { FunctionPattern.any(patterns, match: name) }
+        func selection(_ name: String) -> Prototype? {
+            selections[name] ?? ofSelections.first { $0.0.matches(symbol: name) }?.1
+        }
+        var problems: [(name: String, reason: String)] = []
+        for (n, module) in (items.isEmpty && selections.isEmpty ? [] : modules).enumerated() {
+            let found = module.functions(selection) { selection($0) != nil || !own.contains($0) && isMeant($0) }
+            problems += found.problems
             if n == 0 { program = found }
             let file = String(module.path.split(separator: "/").last ?? "")
             for (name, address, debug) in found.prototypes {
@@ -181,18 +246,26 @@ extension ArgumentChoice {
                 notes.append("\(file): arguments of some functions are not recorded: \(reasons)")
             }
         }
-        for name in selections.keys.sorted() where !names.contains(name) {
-            throw .unknown(name, reason: missing[name] ?? "no debug information has it")
+        for name in selections.keys.sorted() {
+            // Overloads without the members are not meant.
+            let pattern = FunctionPattern(name)
+            if names.contains(where: { pattern.matches(symbol: $0) }) { continue }
+            if let problem = problems.first(where: { pattern.matches(symbol: $0.name) }) {
+                throw .prototype("\(demangled(problem.name)): \(problem.reason)")
+            }
+            let reason = missing.filter { pattern.matches(symbol: $0.key) }.min { $0.key < $1.key }?.value
+            throw .unknown(name, reason: reason ?? "no debug information has it", nearest: Self.nearest(to: name, modules))
         }
         names.formUnion(own)
-        for item in unknown where !names.contains(where: { $0 == item || fnmatch(item, $0, 0) == 0 }) {
-            let reason =
-                missing.filter { $0.key == item || fnmatch(item, $0.key, 0) == 0 }.min { $0.key < $1.key }?.value
-                ?? (program?.hasDebugInformation == false ? "the program has no debug information: compile it with -g" : nil)
-            throw .unknown(item, reason: reason?.isEmpty == true ? nil : reason)
+        for item in unknown {
+            let pattern = FunctionPattern(item)
+            if names.contains(where: { pattern.matches(symbol: $0) }) { continue }
+            let found = missing.filter { pattern.matches(symbol: $0.key) }.min { $0.key < $1.key }?.value
+            let reason = found ?? (program?.hasDebugInformation == false ? "the program has no debug information: compile it with -g" : nil)
+            throw .unknown(
+                item, reason: reason?.isEmpty == true ? nil : reason, nearest: found == nil ? Self.nearest(to: item, modules) : nil)
         }
     }
-    private static func isOfGlob(_ character: Character) -> Bool { "*?[".contains(character) }
 }
 
 extension Prototype {

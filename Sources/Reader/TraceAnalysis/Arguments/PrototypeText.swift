@@ -116,6 +116,10 @@ struct PrototypeParser {
                 continue
             }
             var count = rest.prefix { Self.isNameCharacter($0) }.count
+            // A function of C++ or Rust may have names of namespaces before its own.
+            while count > 0, rest.dropFirst(count).hasPrefix("::"), let next = rest.dropFirst(count + 2).first, Self.isNameCharacter(next) {
+                count += 2 + rest.dropFirst(count + 2).prefix { Self.isNameCharacter($0) }.count
+            }
             if count == 0, rest.hasPrefix("->") { count = 2 }
             if count == 0, rest.hasPrefix("-1") { count = 2 }
             if count == 0, "(),:|[]".contains(first) { count = 1 }
@@ -138,8 +142,8 @@ struct PrototypeParser {
     private mutating func need(_ wanted: String, _ place: String) throws(PrototypeError) {
         if !take(wanted) { throw fail("\(wanted) is missing \(place)" + (token.map { ", before \($0)" } ?? "")) }
     }
-    private mutating func name(_ what: String) throws(PrototypeError) -> String {
-        guard let token, let first = token.first, Self.isNameCharacter(first), !first.isNumber else {
+    private mutating func name(_ what: String, isScoped: Bool = false) throws(PrototypeError) -> String {
+        guard let token, let first = token.first, Self.isNameCharacter(first), !first.isNumber, isScoped || !token.contains(":") else {
             throw fail("\(what) is missing" + (token.map { " before \($0)" } ?? " at the end"))
         }
         next += 1
@@ -147,8 +151,8 @@ struct PrototypeParser {
     }
 
     mutating func prototype() throws(PrototypeError) -> Prototype {
-        var names = [try name("the name of a function")]
-        while take("|") { names.append(try name("the name of a function")) }
+        var names = [try name("the name of a function", isScoped: true)]
+        while take("|") { names.append(try name("the name of a function", isScoped: true)) }
         try need("(", "after \(names.last!)")
         var prototype = Prototype(names: names, isLibc: false, parameters: [], result: nil)
         if !take(")") {

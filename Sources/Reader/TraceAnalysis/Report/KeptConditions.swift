@@ -28,7 +28,7 @@ extension TraceFile {
     func keptConditions(of isWanted: (String) -> Bool) -> KeptConditions {
         var all = KeptConditions()
         for recorded in metadata.recordedPrototypes {
-            for name in recorded.prototype.names where isWanted(name) { all.add(name, recorded.conditions) }
+            for name in recorded.prototype.names where isWanted(name) { all.add(demangled(name), recorded.conditions) }
         }
         return all
     }

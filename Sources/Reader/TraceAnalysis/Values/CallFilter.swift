@@ -33,10 +33,8 @@ package struct CallFilter: Sendable {
             let having = meant.filter { $0.has(condition.subject) }
             if having.isEmpty {
                 let function = condition.function.map { " of \($0)" } ?? ""
-                throw Problem(
-                    message:
-                        "no call\(function) is recorded with \(condition.subject.meaning)\(RecordedPrototype.known(meant.isEmpty ? prototypes : meant))"
-                )
+                let known = RecordedPrototype.known(meant.isEmpty ? prototypes : meant, meant.isEmpty ? pattern : nil)
+                throw Problem(message: "no call\(function) is recorded with \(condition.subject.meaning)\(known)")
             }
             let problems = having.map { $0.problem(condition) }
             if let problem = problems[0], problems.allSatisfy({ $0 != nil }) { throw Problem(message: "`\(condition.text)`: \(problem)") }
@@ -75,15 +73,17 @@ extension RecordedPrototype {
     /// True if it may be that of a function that a pattern matches: the prototype does not say the module.
     package func isMeant(by pattern: FunctionPattern?) -> Bool {
         guard let pattern else { return true }
-        return prototype.names.contains { pattern.mayMatch(name: $0) }
+        return prototype.names.contains { pattern.matches(symbol: $0) }
     }
 
-    /// "; there are open(path, flags, mode), read(…)", or how to record them.
-    package static func known(_ prototypes: [RecordedPrototype]) -> String {
+    /// "; there are open(path, flags, mode), read(…)", or how to record them. If one of them is what was probably meant, it alone.
+    package static func known(_ prototypes: [RecordedPrototype], _ meant: FunctionPattern? = nil) -> String {
         if prototypes.isEmpty { return ": record with tracer record --arguments 'NAME,…'" }
+        func name(_ recorded: RecordedPrototype) -> String { nameParts(demangled(recorded.prototype.names[0])).head }
+        let nearest = meant?.nearest(prototypes.map(name))
         var texts: [String] = []
-        for recorded in prototypes {
-            let text = recorded.prototype.names[0] + "(" + recorded.prototype.parameters.map(\.name).joined(separator: ", ") + ")"
+        for recorded in prototypes where nearest == nil || name(recorded) == nearest {
+            let text = name(recorded) + "(" + recorded.prototype.parameters.map(\.name).joined(separator: ", ") + ")"
             if !texts.contains(text) { texts.append(text) }
         }
         return "; there \(texts.count == 1 ? "is" : "are") \(listed(texts, most: 6))"

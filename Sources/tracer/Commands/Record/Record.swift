@@ -74,7 +74,7 @@ struct Record: ParsableCommand {
     var command: [String] = []
 
     /// The argument plan, and functions of the program that have conditions; nil: there is none.
-    private func argumentPlan(for command: [String]) throws -> (path: String, functions: [String])? {
+    private func argumentPlan(for command: [String]) throws -> ArgumentPlans.Plan? {
         let conditions = try kept.conditions()
         if conditions.isEmpty { try values.check(mayHide: files != false) }
         let plans = ArgumentPlans(
@@ -121,8 +121,9 @@ struct Record: ParsableCommand {
         options.output = output
         options.replaces = force
         calls.set(in: &options)
-        let snapshots = try kept.plan(mode: mode)
+        _ = try kept.plan(mode: mode) // says what is wrong before modules are read
         let plan = try argumentPlan(for: command)
+        let snapshots = try kept.plan(mode: mode, meant: plan?.meant ?? [:])
         let patterns = try kept.patterns(and: plan?.functions ?? [])
         let functions = functions + KeepOptions.functions(patterns, of: command[0], arguments: Array(command.dropFirst()))
         options.set(Variables.functions, functions)
