@@ -64,7 +64,7 @@ def a_name_means_functions_of_any_namespace_and_class(test):
             "twice": {"int twice<int>(int)", "long twice<long>(long)"}, "twice<int>": {"int twice<int>(int)"}, "hidden": {"(anonymous namespace)::hidden(int)"},
             "net::*": {SERVER, URL, "net::process(Request const*)", "net::process(int)"}, "other": {"handle_things::other(int)"}, "_ZN3net6handleEPKc": {URL}}.items():
         done = test.record(program, "--arguments", name, status=None)
-        if wanted is None:  # that is a prototype, with a parameter `long`
+        if wanted is None:  # it is read as a prototype, with a parameter `long`
             expect(done.returncode == 2 and "several functions are called so" in done.stderr, done.stderr)
             continue
         expect(done.returncode == 0, f"{name}: {done.stderr}")
@@ -106,6 +106,12 @@ def a_prototype_of_ones_own_has_the_name_too(test):
     expect([call["size"] for call in found[SERVER]] == list(range(100)) and test.with_arguments() == {SERVER}, f"{found[SERVER][:3]}")
     test.record(program, "--arguments", "net::handle(url: string) -> int", "--when", 'net::handle(url == "another")')
     expect(URL not in test.calls() and LONG in test.calls(), "a condition on it")
+    # It goes before debug information, and may be in a file.
+    given = test.write("prototypes", "Server::handle(server: pointer, size: int) -> int\n")
+    test.record(test.program("-g"), "--prototypes", given, "--arguments", "Server::handle,handle_all")
+    expect({tuple(call) for call in test.calls()[SERVER]} == {("server", "size")}, f"{test.calls()[SERVER][:2]}")
+    expect({tuple(call) for call in test.calls()["handle_all(int)"]} == {("size",)}, f"{test.calls()['handle_all(int)'][:2]}")
+    program = test.program()
     done = test.record(program, "--arguments", "handle(size: long) -> long", status=2)
     expect("several functions are called so" in done.stderr and LONG in done.stderr and "_Z" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
 

@@ -5,9 +5,12 @@ import TraceFormat
 import TraceTesting
 
 @Suite struct ArgumentTreeTests {
-    /// The words of an integer argument, of the next call.
+    /// The words of an integer argument, of the next call. Each has seven bytes.
     private func passing(_ value: UInt64, at time: Int) -> [Step] {
-        [.base(time), .word(.control(.data, value), time), .word(.arguments(7, words: 1, isResult: false), time)]
+        [
+            .base(time), .word(.control(.data, value), time), .word(.control(.data, 0), time),
+            .word(.arguments(7, words: 2, isResult: false), time),
+        ]
     }
 
     private func demo(_ prototype: String, _ steps: [Step]) -> TraceBuilder {
