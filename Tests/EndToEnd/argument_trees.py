@@ -140,6 +140,15 @@ def windows_and_states_agree_too(test):
            "calls in the window have arguments")
 
 
+def a_ring_agrees_too(test):
+    """Chunks lie in its file in another order than that of time, and the beginnings of calls may be gone."""
+    test.tool("record", "--quiet", "--no-states", "--mode", "ring", "--max-size", "256K", "-o", test.path("c.trace"), "--files", "--", "/usr/bin/python3", "-I", "-S", "-c",
+              "for n in range(20000):\n with open('/proc/self/stat') as f: f.read(n % 50)")
+    expect(test.json("info", test.path("c.trace"))["mode"] == "ring", "no ring")
+    split = same(test, test.path("c.trace"))
+    expect(any("/proc/self/stat" in (function.get("arguments") or "") for function in split["functions"]), "no arguments")
+
+
 def processes_of_a_run_share_rows(test):
     test.write("file", "text")
     test.tool("record", "--quiet", "--no-states", "-o", test.path("run"), "--", "sh", "-c", f"cat {test.path('file')}; cat {test.path('file')}; exit 0")
