@@ -261,7 +261,8 @@ struct thread_context {
     uint32_t sharing; // SHARING_…
     struct frame_record **lists; // open frames on other stacks, by stack pointer
     uint32_t tid, index;
-    uint32_t list_mask, unused; // one less than there are lists
+    uint32_t list_mask; // one less than there are lists
+    uint32_t depth; // levels that its chain of frames has at most; 0: no limit
     struct frame_record *unsorted; // frames that were opened while the trampolines were changing the lists
     struct frame_batch *alternate_batches; // all records for frames on other stacks …
     struct frame_record *free_alternate; // … free ones that only the slow path takes …

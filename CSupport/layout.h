@@ -308,6 +308,8 @@ int tracer_agent_detach(void) __attribute__((visibility("hidden")));
 void tracer_agent_resume(void) __attribute__((visibility("hidden")));
 void tracer_agent_pause(void) __attribute__((visibility("hidden")));
 void tracer_agent_flush(void) __attribute__((visibility("hidden")));
+/// As tracer_set.
+int tracer_agent_set(int setting, uint64_t value) __attribute__((visibility("hidden")));
 
 /// Signals that the slow path blocks: all, but not SIGBUS while `tracer_mapping_fault` handles it.
 extern uint64_t tracer_blocked_signals __attribute__((visibility("hidden")));

@@ -32,6 +32,16 @@ void tracer_end(const char *name) __attribute__((weak));
 /// stands in the trace as a mark.
 void tracer_snapshot(const char *name) __attribute__((weak));
 
+/// What tracer_set changes.
+enum tracer_setting {
+    TRACER_MINIMUM = 1, // calls that take less are not kept: nanoseconds; 0: all are kept
+    TRACER_DEPTH = 2 // levels of calls that are recorded: 1 or more
+};
+/// Changes a setting from here on, in all threads; each takes note of a depth within a millisecond of calls. Returns 1, or 0 if it cannot be changed: the
+/// program is not recorded, or TRACER_MINMS or TRACER_MAXDEPTH, respectively, did not say anything of it at the start (0.000001 and
+/// 1000000 are as good as nothing).
+int tracer_set(enum tracer_setting setting, unsigned long long value) __attribute__((weak));
+
 #define tracer_start() (tracer_start ? tracer_start() : (void)0)
 #define tracer_stop() (tracer_stop ? tracer_stop() : (void)0)
 #define tracer_flush() (tracer_flush ? tracer_flush() : (void)0)
@@ -39,6 +49,7 @@ void tracer_snapshot(const char *name) __attribute__((weak));
 #define tracer_begin(name) (tracer_begin ? tracer_begin(name) : (void)0)
 #define tracer_end(name) (tracer_end ? tracer_end(name) : (void)0)
 #define tracer_snapshot(name) (tracer_snapshot ? tracer_snapshot(name) : (void)0)
+#define tracer_set(setting, value) (tracer_set ? tracer_set(setting, value) : 0)
 #define tracer_ready() tracer_mark("ready")
 
 // Start-up items: work of the start that is registered where it is defined, and run when the program says so. The runner is

@@ -16,7 +16,7 @@ def exports_only_the_public_api(test):
     names = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--defined-only", test.settings.agent).splitlines()
              if line.split()[-2] in "TDBRVW"}
     header = suite.read(os.path.join(build.ROOT, "CSupport/include/tracer.h"))
-    wanted = set(re.findall(r"^void (tracer_\w+)\(.*__attribute__\(\(weak\)\);", header, re.MULTILINE))
+    wanted = set(re.findall(r"^(?:void|int) (tracer_\w+)\(.*__attribute__\(\(weak\)\);", header, re.MULTILINE))
     wanted |= {"tracer_load_mode", "tracer_attach", "tracer_detach", "tracer_attach_task", "tracer_detach_task", "tracer_task_result"}  # for tracer attach
     expect(names == wanted, f"exported: {sorted(names)}, tracer.h declares {sorted(wanted)}")
 
@@ -79,7 +79,7 @@ def keeps_trampolines_apart(test):
 def is_small(test):
     """Checks how much is loaded from the file; the labels' memory is not in the file."""
     sizes = [int(found.group(1), 16) for found in re.finditer(r"^ +LOAD +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", test.settings.agent), re.M)]
-    expect(sizes and sum(sizes) < 384_000, f"segments of {sizes} bytes in the file")
+    expect(sizes and sum(sizes) < 390_000, f"segments of {sizes} bytes in the file")
 
 
 def has_no_writable_and_executable_segment(test):

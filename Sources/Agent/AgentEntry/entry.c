@@ -23,6 +23,11 @@ __attribute__((destructor)) static void end(void) { ALIGNED_CALL(tracer_agent_en
 __attribute__((visibility("default"))) void tracer_start(void) { ALIGNED_CALL(tracer_agent_resume); }
 __attribute__((visibility("default"))) void tracer_stop(void) { ALIGNED_CALL(tracer_agent_pause); }
 __attribute__((visibility("default"))) void tracer_flush(void) { ALIGNED_CALL(tracer_agent_flush); }
+__attribute__((visibility("default"))) int tracer_set(int setting, unsigned long long value) {
+    int result = tracer_agent_set(setting, value);
+    __asm__ volatile("");
+    return result;
+}
 
 // For `tracer attach`, on a task of its own with every signal blocked (clone(2): CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD,
 // CLONE_SYSVSEM), at least 128 KB of stack, and with the thread block of a thread that runs on: nothing in there touches that, and no lock of

@@ -26,6 +26,14 @@ public func tracer_agent_pause() {
 }
 
 @c @implementation
+public func tracer_agent_set(_ setting: Int32, _ value: UInt64) -> Int32 {
+    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceOutput.isConfined { return 0 }
+    var isDone = false
+    withSignalsBlocked { isDone = SessionControl.set(setting, value) }
+    return isDone ? 1 : 0
+}
+
+@c @implementation
 public func tracer_agent_flush() {
     if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceOutput.isConfined { return }
     withSignalsBlocked { TraceOutput.flush() }

@@ -12,13 +12,26 @@ enum SessionControl {
         var number: UInt32 = 0
         guard TraceOutput.isOpen, !TraceOutput.isConfined, tracer_take_control(&number), let header = TraceOutput.header else { return }
         let wanted = header.pointee.wanted
-        if wanted & UInt32(TRACE_WANTED_MINIMUM) != 0 && TraceOutput.flags & UInt32(TRACE_FLAG_FILTERED) != 0 {
-            let nanoseconds = header.pointee.wanted_minimum
-            ThreadRecorder.setMinimum(nanoseconds == 0 ? 0 : Clock.ticks(in: nanoseconds))
-        }
+        if wanted & UInt32(TRACE_WANTED_MINIMUM) != 0 { _ = setMinimum(header.pointee.wanted_minimum) }
         if wanted & UInt32(TRACE_WANTED_ON) != 0 { tracer_agent_resume() }
         if wanted & UInt32(TRACE_WANTED_OFF) != 0 { tracer_agent_pause() }
         tracer_store_release_32(&header.pointee.controlled, number)
+    }
+
+    /// The same by the program itself (tracer_set). False: it cannot be changed.
+    static func set(_ setting: Int32, _ value: UInt64) -> Bool {
+        switch setting {
+        case 1: return setMinimum(value) // TRACER_MINIMUM (tracer.h)
+        case 2 where Limits.maximumDepth != 0 && value > 0: // TRACER_DEPTH; frames on other stacks are counted from the start, or never
+            ThreadRecorder.setDepth(UInt32(truncatingIfNeeded: min(value, UInt64(Int32.max))))
+            return true
+        default: return false
+        }
+    }
+    private static func setMinimum(_ nanoseconds: UInt64) -> Bool {
+        if TraceOutput.flags & UInt32(TRACE_FLAG_FILTERED) == 0 { return false }
+        ThreadRecorder.setMinimum(nanoseconds == 0 ? 0 : Clock.ticks(in: nanoseconds))
+        return true
     }
 
     /// For who looks from outside, and who reads the trace. Signals are blocked.

@@ -18,7 +18,10 @@ public func tracer_slow_enter(
     }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if !recorder.isOther { SessionControl.look() }
+    if !recorder.isOther {
+        SessionControl.look()
+        recorder.takeDepth()
+    }
     if CalledFunctions.areWanted && (kind == UInt8(KIND_UNNAMED) || kind == UInt8(KIND_PATCHED)) {
         if !recorder.isOther { CalledFunctions.look(at: hook) }
         return nil
@@ -124,6 +127,7 @@ public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!, _ lab
     SessionControl.look()
     recorder.endPassing()
     recorder.goOn()
+    recorder.takeDepth()
     stopAfterLoss()
     recorder.returned(to: label, at: stackPointer, now)
     reportStop()

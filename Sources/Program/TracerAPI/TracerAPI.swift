@@ -21,6 +21,23 @@ public enum Tracer {
     /// Wants a snapshot of the trace, as it is now: of the last seconds, where `tracer record --keep` records the program. The name says
     /// why, and stands in the trace as a mark.
     @inlinable @inline(__always) public static func snapshot(_ name: StaticString) { tracer_api_snapshot(text(name)) }
+    /// What can be changed while the program is recorded.
+    public enum Setting: Sendable {
+        /// Calls that take less are not kept; 0: all are.
+        case minimum(nanoseconds: UInt64)
+        /// Levels of calls that are recorded, 1 or more.
+        case depth(UInt32)
+    }
+    /// Changes a setting from here on, in all threads; each takes note of a depth within a millisecond of calls.
+    /// - Returns: false if it cannot be changed: the program is not recorded, or `--min-ms` or `--max-depth`, respectively, was not given at the
+    ///   start.
+    @discardableResult
+    @inlinable @inline(__always) public static func set(_ setting: Setting) -> Bool {
+        switch setting {
+        case .minimum(let nanoseconds): tracer_api_set(TRACER_MINIMUM, nanoseconds) != 0
+        case .depth(let levels): tracer_api_set(TRACER_DEPTH, UInt64(levels)) != 0
+        }
+    }
 
     /// Literals end in a NUL.
     @inlinable @inline(__always) static func text(_ name: StaticString) -> UnsafePointer<CChar>? {

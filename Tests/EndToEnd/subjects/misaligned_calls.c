@@ -26,7 +26,7 @@ static void last(void) { puts("the end"); fflush(stdout); }
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     const char *what = argv[1];
-    static const char *const own[] = {"tracer_stop", "tracer_start", "tracer_mark", "tracer_snapshot", "tracer_flush"};
+    static const char *const own[] = {"tracer_stop", "tracer_start", "tracer_mark", "tracer_snapshot", "tracer_flush", "tracer_set"};
     for (size_t n = 0; !strcmp(what, "own") && n < sizeof own / sizeof *own; n++) {
         void *function = dlsym(RTLD_DEFAULT, own[n]);
         if (function) call(function, (long)"misaligned", 0);

@@ -65,6 +65,7 @@ struct ThreadRecorder {
             findStack()
         }
         base.setElsewhere()
+        context.pointee.depth = Limits.maximumDepth
         alternateMode.pointee.last = UInt32(LAST_ALTERNATE_MODE)
         setChanging(false)
         state.pointee.top = base
@@ -489,6 +490,46 @@ struct ThreadRecorder {
             below = frame
             if frame.pointee.last != 0 { break }
         }
+    }
+
+    /// Sets how many levels are recorded from now on, 1 or more; there was a limit before, too. Each thread takes note at its next slow path.
+    static func setDepth(_ levels: UInt32) {
+        Limits.maximumDepth = levels
+        TraceOutput.header.pointee.maximum_depth = levels
+    }
+    @inline(__always) func takeDepth() { if context.pointee.depth != Limits.maximumDepth { limitChain() } }
+    /// Cuts the chain where the depth ends, or links what was cut off. A call beyond the depth that is open stays so, and makes no recorded one.
+    @inline(never) private func limitChain() {
+        let most = Limits.maximumDepth
+        context.pointee.depth = most
+        var next: Frame? = base
+        while let frame = next {
+            next = frame.pointee.above ?? recordCutOff(from: frame)
+            let isDeepest = frame.pointee.level >= most
+            frame.pointee.last = isDeepest ? 1 : 0
+            frame.pointee.above = isDeepest ? nil : next
+        }
+        // A record in use may be in a batch to which no link leads any more.
+        var frame = top
+        while frame != base {
+            let isDeepest = frame.pointee.level >= most
+            frame.pointee.last = isDeepest ? 1 : 0
+            if isDeepest { frame.pointee.above = nil }
+            frame = frame.pointee.below
+        }
+    }
+    /// The record after one in memory, if it was the next of the chain. nil: another batch has it, or none.
+    private func recordCutOff(from frame: Frame) -> Frame? {
+        let candidate = frame + 1, end = UnsafeMutableRawPointer(candidate + 1)
+        func isIn(_ start: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+            UnsafeMutableRawPointer(frame) >= start && end <= start + byteCount
+        }
+        var isThere = frame != base && isIn(UnsafeMutableRawPointer(context), Int(CONTEXT_BYTES)), batch = context.pointee.batches
+        while !isThere, let one = batch {
+            isThere = isIn(UnsafeMutableRawPointer(one), Int(one.pointee.byte_count))
+            batch = one.pointee.next
+        }
+        return isThere && candidate.pointee.below == frame ? candidate : nil
     }
     static let batchBytes = 65536
 
