@@ -249,6 +249,40 @@ private struct Unexpected: Error {}
         #expect(tasks(images[5]?.last) == [])
     }
 
+    @Test func aProcessThatWasThereBeforeHasItsThreadsAndTheirNames() throws {
+        let me = getpid(), history = KernelHistory(root: me, begun: 100, threads: [me], storage)
+        var changing = history
+        changing.add(switched: UInt16(TRACE_SWITCH_WAITS), origin(me, at: 110))
+        let found = changing.image(of: me, at: 105), early = changing.image(of: me, at: 99), image = try #require(found)
+        #expect(image.begun == 100 && tasks(image).count == 1 && tasks(image)[0].hasPrefix("named "))
+        let images = changing.end()
+        #expect((early.map { _ in false } ?? true) && images[me]?.count == 1)
+    }
+
+    @Test func anExcerptHasWhatLastsAndWhatWasSince() throws {
+        var history = KernelHistory(root: 5, storage)
+        history.add(.named("a", isExec: true), origin(5, at: 10))
+        history.add(switched: UInt16(TRACE_SWITCH_WAITS), origin(5, at: 20))
+        let early = history.image(of: 5, at: 15), first = try #require(early), between = clockTime()
+        history.add(switched: UInt16(TRACE_SWITCH_IN), origin(5, at: 30))
+        history.add(.began(child: 6, of: 5, by: 5), origin(5, 6, at: 40))
+        let late = history.image(of: 5, at: 15), image = try #require(late)
+        #expect(first.blocks.count == 1 && image.blocks.count == 2)
+        func kinds(since: UInt64) -> [Int] {
+            KernelExcerpt(image, since: since, until: 50, trace_kernel_record(), spool).chunks.dropFirst().flatMap { bytes -> [Int] in
+                var found: [Int] = [], at = 0
+                while at < bytes.count {
+                    let record = bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: at, as: trace_record.self) }
+                    found.append(Int(record.type))
+                    at += Int(record.byte_count)
+                }
+                return found
+            }
+        }
+        #expect(kinds(since: 0).sorted() == [TRACE_RECORD_TASK, TRACE_RECORD_TASK, TRACE_RECORD_SWITCHES, TRACE_RECORD_SWITCHES].sorted())
+        #expect(kinds(since: between).sorted() == [TRACE_RECORD_TASK, TRACE_RECORD_TASK, TRACE_RECORD_SWITCHES].sorted())
+    }
+
     @Test func aProcessIdMayBeUsedAgain() {
         var history = KernelHistory(root: 5, storage)
         for time in [10, 30] as [UInt64] {

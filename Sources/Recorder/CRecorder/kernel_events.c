@@ -29,8 +29,8 @@ static struct perf_event_attr attributes(const struct recorder_kernel_requests *
         .size = sizeof(struct perf_event_attr),
         .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR,
         .sample_id_all = 1,
-        .disabled = 1,
-        .enable_on_exec = 1,
+        .disabled = !requests->begins_at_once,
+        .enable_on_exec = !requests->begins_at_once,
         .inherit = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
@@ -108,7 +108,21 @@ int recorder_ring_open(pid_t pid, int cpu, const struct recorder_kernel_requests
     return error;
 }
 
+int recorder_ring_join(pid_t tid, const struct recorder_kernel_requests *requests, struct recorder_ring *ring) {
+    int *threads = realloc(ring->threads, (ring->thread_count + 1) * sizeof *threads);
+    if (!threads) return ENOMEM;
+    ring->threads = threads;
+    int event = open_faults(tid, ring->cpu, requests);
+    if (event < 0) return errno;
+    int error = join(ring, event);
+    if (error) close(event);
+    else threads[ring->thread_count++] = event;
+    return error;
+}
+
 void recorder_ring_close(struct recorder_ring *ring) {
+    for (size_t i = 0; i < ring->thread_count; i++) close(ring->threads[i]);
+    free(ring->threads);
     if (ring->control) munmap(ring->control, (uint64_t)sysconf(_SC_PAGESIZE) + ring->data_bytes);
     if (ring->sampler >= 0) close(ring->sampler);
     if (ring->minor >= 0) close(ring->minor);
@@ -116,15 +130,25 @@ void recorder_ring_close(struct recorder_ring *ring) {
     *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1};
 }
 
-size_t recorder_ring_take(struct recorder_ring *ring, void *bytes) {
+static size_t copy_new(const struct recorder_ring *ring, void *bytes, uint64_t *end) {
     struct perf_event_mmap_page *control = ring->control;
     uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE), tail = control->data_tail, count = head - tail;
+    *end = head;
     if (count == 0 || count > ring->data_bytes) return 0;
     const char *data = (const char *)control + control->data_offset;
     uint64_t first = tail & (ring->data_bytes - 1), before_end = count < ring->data_bytes - first ? count : ring->data_bytes - first;
     memcpy(bytes, data + first, before_end);
     memcpy((char *)bytes + before_end, data, count - before_end);
-    __atomic_store_n(&control->data_tail, head, __ATOMIC_RELEASE);
+    return count;
+}
+size_t recorder_ring_look(struct recorder_ring *ring, void *bytes) {
+    uint64_t end;
+    return copy_new(ring, bytes, &end);
+}
+size_t recorder_ring_take(struct recorder_ring *ring, void *bytes) {
+    uint64_t end;
+    size_t count = copy_new(ring, bytes, &end);
+    if (count) __atomic_store_n(&((struct perf_event_mmap_page *)ring->control)->data_tail, end, __ATOMIC_RELEASE);
     return count;
 }
 
@@ -142,6 +166,11 @@ int recorder_rings_await(const struct recorder_ring *rings, size_t count, int wa
 int recorder_make_wake(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void recorder_wake(int wake) { eventfd_write(wake, 1); }
+
+void recorder_take_wake(int wake) {
+    eventfd_t count;
+    eventfd_read(wake, &count);
+}
 
 int recorder_takes_descriptor(int system_call) {
     static const int calls[] = {

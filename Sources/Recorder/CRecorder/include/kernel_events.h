@@ -8,6 +8,8 @@
 /// Events of one CPU, and the ring that they share.
 struct recorder_ring {
     int event;          // major page faults, and all that is reported without being counted; -1: none
+    int *threads;       // events of the other threads of a process that was there before: they report to the same ring
+    size_t thread_count;
     int minor, sampler; // minor page faults, and stacks: to the same ring; -1: none
     int cpu;
     int has_kernel_stacks; // each sample also has the stack of the kernel, empty outside of it
@@ -22,6 +24,7 @@ enum { RECORDER_MAJOR_FAULT_BYTES = 32, RECORDER_MINOR_FAULT_BYTES = 40, RECORDE
 
 /// Events to ask for. Times are CLOCK_MONOTONIC.
 struct recorder_kernel_requests {
+    int begins_at_once;      // not at the next exec
     int with_kernel;         // also page faults that the kernel makes itself, in system calls, and samples in the kernel
     int with_minor_faults;   // each of them
     uint64_t sample_period;  // ns of CPU time; 0: no samples
@@ -30,12 +33,17 @@ struct recorder_kernel_requests {
     uint64_t data_bytes;     // capacity of each ring: a power of two, pages; it is halved until it may be locked
 };
 
-/// Opens the events of the process, from its next exec on; it must not have begun any thread. `ring->data_bytes` is what could be had.
+/// Opens the events of the thread, and of all that it will begin, from its next exec on, or from now on. `ring->data_bytes` is what could be had.
 /// 0 or errno: EACCES and EPERM where the system forbids it (kernel.perf_event_paranoid, seccomp), ENODEV where the CPU is off.
 int recorder_ring_open(pid_t pid, int cpu, const struct recorder_kernel_requests *requests, struct recorder_ring *ring);
 
 /// Copies what is new, in one piece, to `bytes`, which has space for `data_bytes`, and frees its space in the ring.
 size_t recorder_ring_take(struct recorder_ring *ring, void *bytes);
+/// The same, and leaves it there.
+size_t recorder_ring_look(struct recorder_ring *ring, void *bytes);
+
+/// The same of another thread of the process, whose records go to the ring that one has. 0 or errno: ESRCH where it is gone.
+int recorder_ring_join(pid_t tid, const struct recorder_kernel_requests *requests, struct recorder_ring *ring);
 
 void recorder_ring_close(struct recorder_ring *ring);
 
@@ -45,6 +53,8 @@ int recorder_rings_await(const struct recorder_ring *rings, size_t count, int wa
 /// A descriptor to wake one who waits, and waking him.
 int recorder_make_wake(void);
 void recorder_wake(int wake);
+/// It is not readable any more, until the next time.
+void recorder_take_wake(int wake);
 
 /// Returns 1 if the first argument of this system call is a descriptor, else 0.
 int recorder_takes_descriptor(int system_call);

@@ -12,6 +12,9 @@ package struct KernelHistory {
         var threads: Set<pid_t>
         /// As they were last reported, by thread.
         var priorities: [pid_t: ThreadPriority] = [:]
+        /// Threads of a process that was there before which were waiting when they were looked at, and when that was: unless the kernel has reported
+        /// another change before, they had been since they last ran.
+        var foundWaiting: [pid_t: UInt64] = [:]
         /// When one of its threads was looked at before its wait was long.
         var earlyLook: UInt64 = 0
         /// The process that began it, and which of its threads.
@@ -84,18 +87,50 @@ package struct KernelHistory {
     private static let atOnce: UInt64 = 5_000_000
     private static let mostKnown = 4096
 
-    package init(root: pid_t, _ storage: KernelStorage) {
+    /// - Parameters:
+    ///   - begun: CLOCK_MONOTONIC, of a process that was there before; 0: its first exec is still to come
+    ///   - threads: those that it has; empty: the first alone
+    package init(root: pid_t, begun: UInt64 = 0, threads: Set<pid_t> = [], _ storage: KernelStorage) {
         self.storage = storage
-        processes[root] = Process(root, begun: 0)
+        let process = Process(root, begun: begun)
+        processes[root] = process
+        if begun == 0 { return }
+        process.threads.formUnion(threads)
+        for tid in threads.sorted() {
+            guard let facts = ProcessFacts(path: "/proc/\(root)/task/\(tid)/status") else { continue }
+            process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: facts.name, at: begun, storage)
+            guard "SD".contains(facts.state), let index = index(of: tid, in: root) else { continue }
+            let now = clockTime()
+            process.foundWaiting[tid] = now
+            self.threads[index].waits = now
+        }
+        for map in ProcessMaps(pid: root) where map.path.hasPrefix("/") {
+            process.files.add(
+                .init(addresses: map.start..<map.end, offset: map.offset, path: map.path, inode: map.inode, isCode: map.isExecutable))
+        }
+        executed.insert(root) // nobody has seen what its standard streams are
     }
 
     /// In the order of their times, as what follows.
     package mutating func add(switched kind: UInt16, _ origin: KernelRecord.Origin) {
         guard let index = index(of: origin.tid, in: origin.pid) else { return }
+        let process = threads[index].process
+        if !process.foundWaiting.isEmpty, let found = process.foundWaiting.removeValue(forKey: origin.tid), found < origin.nanoseconds {
+            addWait(of: origin.tid, at: found, to: process)
+        }
         threads[index].process.image.add(
             trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), cpu: origin.cpu, kind: kind), storage)
         threads[index].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
         threads[index].isStackDue = false
+    }
+
+    private func addWait(of tid: pid_t, at found: UInt64, to process: Process) {
+        process.image.add(trace_switch(ns: found, tid: UInt32(bitPattern: tid), cpu: 0, kind: UInt16(TRACE_SWITCH_WAITS)), storage)
+    }
+    /// Adds the waits of threads of which the kernel has reported nothing: they last.
+    private func addWaits(of process: Process) {
+        for (tid, found) in process.foundWaiting.sorted(by: { $0.key < $1.key }) { addWait(of: tid, at: found, to: process) }
+        process.foundWaiting = [:]
     }
 
     package mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
@@ -238,6 +273,17 @@ package struct KernelHistory {
         process.priorities = found
     }
 
+    /// What there is of a process's image by now; nil: nothing.
+    /// - Parameter moment: CLOCK_MONOTONIC, when it had begun
+    package mutating func image(of pid: pid_t, at moment: UInt64) -> ImageHistory? {
+        if let process = processes[pid], process.pid == pid {
+            addWaits(of: process)
+            process.image.end(storage)
+            if let found = process.images.last(where: { $0.begun <= moment }) { return found }
+        }
+        return over[pid]?.last { $0.begun <= moment }
+    }
+
     /// No more comes. What there is of each process id, the oldest first.
     /// - Parameter kernel: what its functions are called; asked for only where a sample was in one
     package mutating func end(_ kernel: () -> KernelSymbols? = { KernelSymbols() }) -> [pid_t: [ImageHistory]] {
@@ -300,6 +346,7 @@ package struct KernelHistory {
     /// Only the thread that called exec survives, and its tid becomes the pid.
     private mutating func exec(_ process: Process, _ tid: pid_t, _ name: String, at now: UInt64) {
         for tid in process.threads where tid != process.pid { forget(tid) }
+        addWaits(of: process)
         process.files = MappedFiles()
         process.threads = [process.pid]
         executed.insert(process.pid)
@@ -312,6 +359,7 @@ package struct KernelHistory {
     private mutating func end(_ process: Process, at now: UInt64?) {
         for tid in process.threads { forget(tid) }
         processes[process.pid] = nil
+        addWaits(of: process)
         process.image.ended = now
         process.image.lookAtProgram(of: process.pid)
         process.image.end(storage)

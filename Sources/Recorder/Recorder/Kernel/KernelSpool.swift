@@ -6,6 +6,8 @@ package final class KernelSpool {
     /// Records, whole, in the order of their making.
     package struct Block {
         let byteCount: Int
+        /// CLOCK_MONOTONIC: what is in it had happened by then.
+        let until = clockTime()
         fileprivate let storage: Storage
     }
     fileprivate enum Storage {

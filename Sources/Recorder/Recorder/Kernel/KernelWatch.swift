@@ -20,23 +20,37 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     private var thread: pthread_t?
     private let wake: Int32
     private let isEnding = Atomic<Bool>(false)
+    /// What another thread asks (`excerpt`).
+    private let question = Mutex<Question?>(nil)
+    /// Readable once it is answered.
+    private let answered: Int32
+    private struct Question {
+        let pid: pid_t
+        let moment: UInt64, since: UInt64
+        var answer: KernelExcerpt?
+        var isAnswered = false
+    }
 
     /// nil: nothing is reported, or page faults at code alone.
     private let unwinder: SampleUnwinder?
     private let interval: Int32
+    /// The process was there before.
+    private let isOfRunning: Bool
 
     private static let ringBytes: UInt64 = 512 << 10, mostInterval: Int32 = 80
     /// A stack is copied up to here: 99.6 % of gdb's are not deeper, and all of python's.
     private static let stackBytes: UInt32 = 16 << 10
 
-    /// The process has not called exec yet; what is reported begins there.
+    /// The process has not called exec yet; what is reported begins there. Or it runs: then from now on.
     /// - Parameters:
     ///   - samplePeriod: nanoseconds of CPU time, 0: no samples
     ///   - minorFaults: those whose page was in memory, too
-    init(pid: pid_t, samplePeriod: UInt64 = 0, minorFaults: Bool = false, _ storage: KernelStorage) {
+    init(pid: pid_t, isRunning: Bool = false, samplePeriod: UInt64 = 0, minorFaults: Bool = false, _ storage: KernelStorage) {
         var opened: [recorder_ring] = [], error: Int32 = 0
+        let begun = isRunning ? clockTime() : 0
+        isOfRunning = isRunning
         var requests = recorder_kernel_requests(
-            with_kernel: 1, with_minor_faults: minorFaults ? 1 : 0, sample_period: samplePeriod,
+            begins_at_once: isRunning ? 1 : 0, with_kernel: 1, with_minor_faults: minorFaults ? 1 : 0, sample_period: samplePeriod,
             sample_registers: SampleUnwinder.registerMask, sample_stack: Self.stackBytes,
             data_bytes: samplePeriod == 0 ? Self.ringBytes : Self.ringBytes * 2)
         for cpu in Self.cpus {
@@ -52,6 +66,8 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
             opened.append(ring)
         }
         if error == ENODEV { error = 0 }
+        var threads: Set<pid_t> = [pid]
+        if error == 0, isRunning { error = Self.join(&opened, &requests, pid, &threads) }
         if error != 0 {
             for n in opened.indices { recorder_ring_close(&opened[n]) }
             opened = []
@@ -66,15 +82,16 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is unwound best while what it was made of is still there
         rings = opened
         spool = storage.spool
-        history = KernelHistory(root: pid, storage)
+        history = KernelHistory(root: pid, begun: begun, threads: threads, storage)
         buffer = .allocate(byteCount: Int(requests.data_bytes), alignment: 8)
         wake = recorder_make_wake()
+        answered = recorder_make_wake()
         if !rings.isEmpty { begin() }
     }
 
     deinit {
         for n in rings.indices { recorder_ring_close(&rings[n]) }
-        if wake >= 0 { close(wake) }
+        for descriptor in [wake, answered] where descriptor >= 0 { close(descriptor) }
         buffer.deallocate()
     }
 
@@ -109,8 +126,47 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
 
     func end() -> KernelAccount {
         stop()
+        return account(history.end())
+    }
+    private func account(_ images: [pid_t: [ImageHistory]]) -> KernelAccount {
         let paranoid = ProcessStatus.number("/proc/sys/kernel/perf_event_paranoid").flatMap { Int32(exactly: $0) }
-        return KernelAccount(grant: grant, paranoid: paranoid, lost: history.lost, images: history.end(), spool: spool)
+        return KernelAccount(grant: grant, paranoid: paranoid, lost: history.lost, images: images, spool: spool)
+    }
+
+    /// What was reported of a process up to now. Waits for the watch's own thread. nil: nothing was, or that thread gets no processor.
+    /// - Parameters:
+    ///   - moment: CLOCK_MONOTONIC, when its image had begun
+    ///   - since: as KernelExcerpt has it
+    func excerpt(of pid: pid_t, at moment: UInt64, since: UInt64) -> KernelExcerpt? {
+        guard isReporting, thread != nil else { return nil }
+        recorder_take_wake(answered)
+        question.withLock { $0 = Question(pid: pid, moment: moment, since: since) }
+        recorder_wake(wake)
+        var answer = pollfd(fd: answered, events: Int16(POLLIN), revents: 0)
+        poll(&answer, 1, Self.patience)
+        return question.withLock { asked in
+            defer { asked = nil }
+            return asked?.answer
+        }
+    }
+    private static let patience: Int32 = 500, settling: UInt32 = 1000 // ms; us
+    private func answerQuestion() {
+        guard let asked = question.withLock({ $0 }), !asked.isAnswered else { return }
+        // What a processor is just writing is there, too, when it has had time to.
+        let now = clockTime()
+        usleep(Self.settling)
+        _ = takeAll()
+        deliver(olderThan: now)
+        let record = account([:]).record
+        let answer = history.image(of: asked.pid, at: asked.moment).map {
+            KernelExcerpt($0, since: asked.since, until: now, record, spool)
+        }
+        question.withLock { latest in
+            guard latest?.pid == asked.pid, latest?.since == asked.since else { return } // who asked has waited for too long
+            latest?.answer = answer
+            latest?.isAnswered = true
+        }
+        recorder_wake(answered)
     }
 
     /// CPUs on which the tool may run, and so what it starts.
@@ -118,6 +174,42 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         var numbers = [Int32](repeating: 0, count: 1024)
         let count = recorder_cpus(&numbers, numbers.count)
         return Array(numbers[..<count])
+    }
+
+    // MARK: - A process that runs
+
+    /// Opens events of all other threads of the process. Who is begun meanwhile by a thread that has one inherits it, and only the rings say so:
+    /// whoever has come and is not said to have inherited is looked after in the next round. 0 or errno.
+    private static func join(
+        _ rings: inout [recorder_ring], _ requests: inout recorder_kernel_requests, _ pid: pid_t, _ threads: inout Set<pid_t>
+    ) -> Int32 {
+        while true {
+            let new = Set(ProcessStatus.numbers(in: "/proc/\(pid)/task")).subtracting(threads)
+            for n in rings.indices { threads.formUnion(begun(in: rings[n])) }
+            let missed = new.subtracting(threads)
+            if missed.isEmpty { return 0 }
+            for tid in missed {
+                threads.insert(tid)
+                for n in rings.indices {
+                    let error = recorder_ring_join(tid, &requests, &rings[n])
+                    if error == ESRCH { break }
+                    if error != 0 { return error }
+                }
+            }
+        }
+    }
+    /// Threads whose beginning is reported in the ring, which stays as it is.
+    private static func begun(in ring: recorder_ring) -> [pid_t] {
+        var bytes = [UInt8](repeating: 0, count: Int(ring.data_bytes)), found: [pid_t] = [], ring = ring
+        let count = recorder_ring_look(&ring, &bytes)
+        bytes.withUnsafeBytes { all in
+            var rest = UnsafeRawBufferPointer(rebasing: all[..<count])
+            while let (record, byteCount) = KernelRecord.read(rest, ring) {
+                if let (record, _) = record, case .began(let child, _, _) = record { found.append(child) }
+                rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(byteCount))
+            }
+        }
+        return found
     }
 
     // MARK: - The thread
@@ -142,7 +234,9 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     private func drain() {
         var wait = interval, last: UInt64 = 0
         while true {
+            recorder_take_wake(wake) // before it is looked what for
             let isLast = isEnding.load(ordering: .acquiring)
+            answerQuestion()
             let now = clockTime()
             let isNew = takeAll()
             deliver(olderThan: isLast ? .max : last)
@@ -154,9 +248,9 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
             last = now
             wait = isNew || isAnybodyWaiting ? interval : min(wait * 2, Self.mostInterval)
             if recorder_rings_await(rings, rings.count, wake, wait) != 0, !isEnding.load(ordering: .acquiring) {
-                // Everybody has gone: only the end is waited for.
+                // Everybody has gone: only the end is waited for. Or only the thread whose events the rings are of.
                 var end = pollfd(fd: wake, events: Int16(POLLIN), revents: 0)
-                poll(&end, 1, -1)
+                poll(&end, 1, isOfRunning ? wait : -1)
             }
         }
     }

@@ -2,6 +2,17 @@
 import CTraceLayout
 import Glibc
 
+extension KernelWatch {
+    /// Appends to a copy of a trace that is being recorded what was reported of its process.
+    /// - Parameter since: CLOCK_MONOTONIC
+    func append(to path: String, since: UInt64) {
+        guard let header = TraceHeader(path: path), case let state = header.current, state.pid_namespace == ProcessStatus.ownNamespace,
+            let excerpt = excerpt(of: pid_t(bitPattern: state.pid), at: state.first.monotonic_ns, since: since)
+        else { return }
+        for chunk in excerpt.chunks where !header.append(chunk, opened: state.last, isGone: true) { return }
+    }
+}
+
 package struct KernelAppendix {
     private let account: KernelAccount
 

@@ -25,10 +25,11 @@ struct KernelRequest {
     }
 
     /// nil: it is not wanted.
-    func watch(_ pid: pid_t, directory: String) -> KernelWatch? {
+    /// - Parameter isRunning: it has been executed already
+    func watch(_ pid: pid_t, isRunning: Bool = false, directory: String) -> KernelWatch? {
         guard isWanted ?? (KernelWatch.cpus.count <= Self.mostCPUs) else { return nil }
         return KernelWatch(
-            pid: pid, samplePeriod: samplePeriod, minorFaults: minorFaults,
+            pid: pid, isRunning: isRunning, samplePeriod: samplePeriod, minorFaults: minorFaults,
             KernelStorage(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))
     }
 }
