@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import build
@@ -14,6 +15,9 @@ import late
 import suite
 import tracefile
 from harness import Skipped, expect
+
+sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
+from kernel_account import kernel_reports  # noqa: E402
 
 SOURCE = os.path.join(build.SUBJECTS, "part_attached.c")
 ROUNDS = 40  # --attaches
@@ -372,6 +376,43 @@ def copies_what_it_keeps_for_a_call_with_certain_values(test):
                 numbers.add(last_call["result"] - more)
                 os.unlink(path)
             expect(len(numbers) == len(found), f"{numbers} of {len(found)} snapshots")
+        test.ends_well(process)
+
+
+def on_a_processor(pid):
+    """For how long each thread has been there, in ns, and how often (Documentation/scheduler/sched-stats.rst)."""
+    return {int(tid): [int(number) for number in suite.read(f"/proc/{pid}/task/{tid}/schedstat").split()] for tid in os.listdir(f"/proc/{pid}/task")}
+
+
+def says_when_threads_ran_and_waited(test):
+    """As the kernel has it: threads that were there before, and one that begins meanwhile."""
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    with test.running("busy") as process:
+        for options in ((), ("--functions", "own")):
+            outer = on_a_processor(process.pid)
+            with test.attached(process.pid, "--mode", "ring", "--max-size", "64M", *options):
+                goes_on(process, 1000)
+                begun, (new,) = on_a_processor(process.pid), asked(process, "start")
+                goes_on(process, 2_000_000)
+                asked(process, "stop")
+                ended = on_a_processor(process.pid)
+            after = on_a_processor(process.pid)
+            threads = {thread["tid"]: thread for thread in test.json("threads", test.trace())["threads"]}
+            for tid in outer.keys() & begun.keys() & ended.keys() & after.keys():
+                inside, around = (last[tid][0] - first[tid][0] for first, last in ((begun, ended), (outer, after)))
+                # A thread that is on a processor at the end of it has not been there yet for the kernel's number.
+                if tid in threads:
+                    running = threads[tid]["running_ns"]
+                    expect(inside * 0.9 - 20e6 <= running <= around * 1.1 + 20e6, f"{tid}: {running} ns, {inside} to {around}")
+                else:
+                    expect(inside < 100e6, f"{tid} ran for {inside} ns, and nothing says so")
+            busy = [tid for tid in begun.keys() & ended.keys() if ended[tid][0] - begun[tid][0] > 50e6]
+            expect(busy and set(busy) <= threads.keys(), f"{busy} of {sorted(threads)}")
+            expect(threads[process.pid]["waiting_ns"] > threads[process.pid]["running_ns"], f"{threads[process.pid]}")
+            expect(new in threads and threads[new]["running_ns"] > 0, f"{new} of {sorted(threads)}")
+            rows = {row["name"]: row for row in test.json("report", test.trace())["functions"]}
+            expect(rows["before"]["total_running_ns"] > 0, f"{rows['before']}")
         test.ends_well(process)
 
 

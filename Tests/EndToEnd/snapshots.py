@@ -5,12 +5,17 @@ import glob
 import os
 import signal
 import subprocess
+import sys
 
 import build
+import crashed
 import harness
 import suite
 import tracefile
 from harness import expect
+
+sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
+from kernel_account import kernel_reports  # noqa: E402
 
 SOURCE = os.path.join(build.SUBJECTS, "part_served.c")
 FLAG = 256
@@ -120,6 +125,22 @@ def a_running_process_gets_them_too(test):
     finally:
         process.kill()
         process.wait()
+
+
+def a_snapshot_says_when_threads_waited(test):
+    """A slow request sleeps: the kernel's account of it is in the copy, of just its time."""
+    if not kernel_reports():
+        raise harness.Skipped("the kernel does not report switches here")
+    with test.running(test.served, "--keep", "1s", "--when", f"request > {LIMIT_MS}ms", "--snapshots", "1000") as tool:
+        asked(tool, "r100")
+        asked(tool, "r100")
+    found = test.snapshots()
+    expect(found, tool.said)
+    for trace in found:
+        rows = {row["name"]: row for row in test.json("report", trace.path, "--around", "request", "--slowest", "1")["functions"]}
+        slept = rows["nanosleep"]
+        expect(slept["total_waiting_ns"] >= 0.9 * 1.5 * LIMIT_MS * 1e6 and slept["total_waiting_ns"] <= slept["total_ns"], f"{trace.path}: {slept}")
+        expect(rows["request"]["total_running_ns"] > 0, f"{rows['request']}")
 
 
 def the_longest_are_kept(test):
@@ -305,6 +326,28 @@ def an_exception_has_one(test):
         expect("exception-" in trace.path and "an exception was raised" in test.tool("info", trace.path).stdout, trace.path)
         test.check_reading(trace)
         expect(any(node.name == "_Unwind_RaiseException" for node in trace.nodes()), "the call is missing")
+
+
+def a_process_that_a_signal_ends_has_one(test):
+    """Its own crash, and its children's; and of a signal that is named."""
+    program = test.compile("crashing", "-O1", "-fno-optimize-sibling-calls", "-pthread", test.write("crashing.c", crashed.SOURCE))
+    some = ["--when", "crash", "--when", "inner > 3600s"]
+    for options, words, status, name in [
+        (some, [program, "s"], 128 + signal.SIGSEGV, "SIGSEGV"), (some, [program, "a"], 128 + signal.SIGABRT, "SIGABRT"),
+        (some, [program, "k"], 128 + signal.SIGKILL, None), (["--when", "signal KILL"], [program, "k"], 128 + signal.SIGKILL, "SIGKILL"),
+        (["--when", "signal sigterm"], [program, "s"], 128 + signal.SIGSEGV, None), (some, ["sh", "-c", f"{program} s; {program} a; true"], 0, "SIGSEGV SIGABRT"),
+        (some, ["true"], 0, None),
+    ]:
+        done = test.tool("record", "--keep", "20s", *options, "--functions", "*", "--force", "-o", test.trace(), "--", *words, status=status)
+        found = test.snapshots()
+        expect(sorted(trace.path.split(".")[-3] for trace in found) == sorted((name or "").split()), f"{options} {words}: {[trace.path for trace in found]}\n{done.stderr}")
+        for trace in found:
+            number = int(getattr(signal, trace.path.split(".")[-3]))
+            expect(f"snapshot: signal {number} has ended the process" in test.tool("info", trace.path).stdout, test.tool("info", trace.path).stdout)
+            threads = sorted(test.json("report", trace.path, "--crash")["threads"], key=lambda thread: thread["tid"])
+            opened = [[call["name"] for call in thread["open"]] for thread in threads]
+            expect(opened[0][:3] == ["main", "outer", "inner"] and "waits" in opened[1], f"{opened}")
+            os.unlink(trace.path)
 
 
 def options_that_make_no_sense_are_refused(test):

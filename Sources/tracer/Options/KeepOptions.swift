@@ -16,6 +16,15 @@ struct KeepOptions: ParsableArguments {
     @Option(help: ArgumentHelp("With --keep: how many copies, of the longest calls; 10 by default.", valueName: "number"))
     var snapshots: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "What a signal to tracer itself means: USR2=snapshot, USR1=start, RTMIN+1=stop; the program gets none of these. Repeatable.",
+            valueName: "signal=action"))
+    var signal: [String] = []
+
+    /// Signals to the tool that mean something.
+    func signals() throws -> SignalWishes { try orFail { try SignalWishes(signal) } }
+
     /// nil: none of the options was given.
     /// - Parameter meant: symbols of the functions that conditions speak of, by their names there
     func plan(mode: String?, meant: [String: [String]] = [:]) throws -> SnapshotPlan? {
@@ -94,6 +103,9 @@ struct KeepOptions: ParsableArguments {
 
     /// "FUNCTION > TIME"; nil: it is none.
     private static func trigger(_ text: String) -> SnapshotPlan.Trigger? {
+        if text.filter({ $0 != " " }) == "crash" { return .init(pattern: SnapshotPlan.Trigger.crash, nanoseconds: 0) }
+        let words = text.split(separator: " ").map(String.init)
+        if words.count == 2, words[0] == "signal", let trigger = SnapshotPlan.Trigger.end(by: words[1]) { return trigger }
         if text.filter({ $0 != " " }) == "exception" { return .init(pattern: "\(Variables.Triggers.exception)", nanoseconds: 0) }
         let parts = text.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false).map { $0.filter { $0 != " " } }
         guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(where: { ":(".contains($0) }), parts[1].last?.isLetter == true,

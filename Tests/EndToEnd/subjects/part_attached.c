@@ -306,6 +306,16 @@ static void *watch_descriptors(void *unused) {
     return unused;
 }
 
+static _Atomic int turning, turner;
+static void *take_turns(void *unused) {
+    turner = (int)syscall(SYS_gettid);
+    for (long n = 0; turning; n++) {
+        if (before(n) != n + 1) wrong++;
+        if (n % 4096 == 0) usleep(1000);
+    }
+    return unused;
+}
+
 int main(int count, char **words) {
     int computes = 0, busy = 0, loads = 0;
     for (int n = 1; n < count; n++) {
@@ -344,6 +354,16 @@ int main(int count, char **words) {
             printf("%d\n", child);
         } else if (!strcmp(line, "exec\n")) {
             execl("/bin/sleep", "sleep", "100", (char *)0);
+        } else if (!strcmp(line, "start\n")) { // a thread that calls and rests in turns
+            turning = 1;
+            pthread_create(&thread, 0, take_turns, 0);
+            while (!turner) sched_yield();
+            printf("%d\n", turner);
+        } else if (!strcmp(line, "stop\n")) {
+            turning = 0;
+            pthread_join(thread, 0);
+            turner = 0;
+            puts("0");
         } else if (!strcmp(line, "watch\n")) {
             pthread_create(&thread, 0, watch_descriptors, 0);
             while (!looks) sched_yield();

@@ -116,8 +116,8 @@ struct trace_request {
     uint64_t begin_ticks;
     uint64_t end_ticks;
     uint32_t thread;
-    uint32_t function; // for tracer_snapshot a mark
-    uint32_t trigger;  // its index in TRACER_TRIGGERS, with TRACE_REQUEST_STALL or _EXCEPTION; or TRACE_REQUEST_OWN
+    uint32_t function; // for tracer_snapshot a mark, for TRACE_REQUEST_ENDED a signal
+    uint32_t trigger;  // its index in TRACER_TRIGGERS, with TRACE_REQUEST_STALL or _EXCEPTION; or TRACE_REQUEST_OWN, or _ENDED
     uint32_t number;   // the low bits of its number, from 1; written last, and 0 meanwhile
 };
 #define TRACE_REQUESTS_OFFSET 512
@@ -126,6 +126,7 @@ struct trace_request {
 #define TRACE_REQUEST_INDEX 0xffu
 #define TRACE_REQUEST_STALL 0x100u     /* a turn of the main thread's event loop, until this call of the function that it waits in */
 #define TRACE_REQUEST_EXCEPTION 0x200u /* an exception was raised by this call */
+#define TRACE_REQUEST_ENDED 0x400u     /* a signal has ended the process. Only in a copy: who recorded the process has seen it */
 
 /// The first page of the file. The agent keeps it mapped (MAP_SHARED) for the life of the process.
 struct trace_file_header {

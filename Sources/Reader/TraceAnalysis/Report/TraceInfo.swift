@@ -100,6 +100,8 @@ extension TraceFile {
             let took = "took \(readable(timeScale.nanoseconds(from: begin, to: end))), from \(moment(request.begin_ticks)) on"
             switch request.trigger {
             case TRACE_REQUEST_OWN: text += ": \"\(name)\" at \(moment(request.end_ticks))"
+            case let trigger where trigger & UInt32(TRACE_REQUEST_ENDED) != 0:
+                return text + ": signal \(request.function) has ended the process"
             case let trigger where trigger & UInt32(TRACE_REQUEST_STALL) != 0: text += ": a turn of the event loop \(took), until \(name)"
             case let trigger where trigger & UInt32(TRACE_REQUEST_EXCEPTION) != 0:
                 text += ": an exception was raised at \(moment(request.end_ticks))"

@@ -38,6 +38,10 @@ package struct AttachedRun {
     private let template: OutputTemplate
     private let snapshotPlan: SnapshotPlan?
     private let snapshotDirectory: String
+    private let kernelRequest: KernelRequest
+    private let wishes: SignalWishes
+    /// Gets a line for each thing that a signal to the tool has had done.
+    package var tell: (String) -> Void = { _ in }
     /// Nanoseconds; nil: without end.
     private let limit: UInt64?
     /// The agent is in the process, and records.
@@ -81,6 +85,10 @@ package struct AttachedRun {
         let wanted = try options.outputTemplate(environment: { environment[$0] }, currentDirectory: String(cString: current))
         try wanted.checkDirectory()
         snapshotPlan = options.snapshots
+        wishes = options.signals
+        var values = environment
+        for (name, value) in settings { values.set(name, value) }
+        kernelRequest = KernelRequest(options, values)
         snapshotDirectory = wanted.directory
         isNamed = options.wantedOutput(environment: { environment[$0] }) != nil
         if isNamed {
@@ -138,13 +146,17 @@ package struct AttachedRun {
     package func run() throws(Refusal) -> Result {
         var waited = sigset_t()
         sigemptyset(&waited)
-        for signal in Self.signals { sigaddset(&waited, signal) }
+        for signal in Self.signals + wishes.numbers { sigaddset(&waited, signal) }
         recorder_take_signals(&waited) // none ends the tool while it leads a thread
         let process = recorder_open_process(target.pid)
         defer { if process >= 0 { close(process) } }
         let watch = FileWatch(template: template, session: session)
         var injection: AgentInjection, settings = settings
         defer { workplace?.remove() }
+        Self.allowDescriptors()
+        // What the kernel reports has this namespace's numbers, and a trace those of its process.
+        let hasOurNumbers = ProcessNumbers.namespace(of: "\(target.pid)") == ProcessNumbers.namespace()
+        let kernel = hasOurNumbers ? kernelRequest.watch(target.pid, isRunning: true, directory: output) : nil
         let lent = loan.flatMap { LentPlans(for: target, from: $0, in: workplace) }
         defer { lent?.remove() }
         // Nothing else of a cache is kept there.
@@ -156,13 +168,15 @@ package struct AttachedRun {
             injection = try AgentInjection(target)
             try injection.begin(settings)
         } catch {
+            kernel?.stop()
             removeDirectory()
             throw error
         }
         let begun = clockTime()
         whenBegun(target)
         var keeper = snapshotPlan.map { SnapshotKeeper($0, directory: snapshotDirectory) }
-        var end = follow(watch, process, waited, until: limit.map { begun &+ $0 }, &keeper)
+        keeper?.kernel = kernel
+        var end = follow(watch, process, waited, until: limit.map { begun &+ $0 }, &keeper, kernel)
         if end == .detached {
             do {
                 try injection.end()
@@ -173,10 +187,20 @@ package struct AttachedRun {
             }
         }
         detachChildren()
+        keeper?.exit = { [target] in $0 == target.pid ? Self.exit(of: process) : nil }
         let snapshots = keeper?.end()
-        var recording = tidied(isReplaced: end == .programReplaced)
+        let appendix = kernel.map { KernelAppendix($0) }
+        var recording = tidied(isReplaced: end == .programReplaced, appendix)
         recording.snapshots = snapshots
         return Result(recording: recording, end: end, stops: injection.stops)
+    }
+
+    /// Each thread of the process has an event for each CPU, and as many as a process may have by default are too few for some.
+    private static func allowDescriptors() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
     /// Nothing was recorded. What the process has begun to write goes as well; a child that it forked meanwhile keeps its trace.
@@ -188,17 +212,22 @@ package struct AttachedRun {
 
     // MARK: - While it records
 
-    private func follow(_ watch: FileWatch, _ process: Int32, _ signals: sigset_t, until end: UInt64?, _ keeper: inout SnapshotKeeper?)
+    private func follow(
+        _ watch: FileWatch, _ process: Int32, _ signals: sigset_t, until end: UInt64?, _ keeper: inout SnapshotKeeper?,
+        _ kernel: KernelWatch?
+    )
         -> End
     {
         var signals = signals, preparer: FilePreparer?, collectors = ChunkCollectors(), nextLook = clockTime() + Self.lookAtProgram
         defer { collectors.end() }
         let arrivals = recorder_signal_descriptor(&signals)
         defer { if arrivals >= 0 { close(arrivals) } }
+        var wished = WishedSignals(wishes, snapshotPlan, kernel, directory: snapshotDirectory, tell)
         while true {
             while let header = watch.next() {
                 collectors.add(header)
                 keeper?.add(header)
+                wished.add(header)
                 if header.current.pid == target.number { preparer = FilePreparer(header) }
             }
             let now = clockTime()
@@ -214,8 +243,22 @@ package struct AttachedRun {
             var timeout = timespec(tv_sec: Int(wait / 1_000_000_000), tv_nsec: Int(wait % 1_000_000_000))
             recorder_await(arrivals, watch.notifications, &timeout)
             var info = siginfo_t(), none = timespec()
-            if sigtimedwait(&signals, &info, &none) > 0 { return .detached }
+            let signal = sigtimedwait(&signals, &info, &none)
+            if signal > 0, !wished.take(signal) { return .detached }
         }
+    }
+
+    /// How it ended; nil: the kernel does not say so to others, or its parent has not waited for it (PIDFD_GET_INFO, Linux 6.15).
+    private static func exit(of process: Int32) -> ProcessExit? {
+        var status: Int32 = 0
+        for _ in 0..<20 where process >= 0 {
+            if recorder_process_end(process, &status) != 0 {
+                guard case .ended(let exit) = RunningProgram.Change(waitStatus: status) else { return nil }
+                return exit
+            }
+            usleep(10_000)
+        }
+        return nil
     }
 
     private func hasEnded(_ process: Int32) -> Bool {
@@ -251,7 +294,8 @@ package struct AttachedRun {
     }
 
     /// - Parameter isReplaced: the process has executed another program since
-    private func tidied(isReplaced: Bool) -> RecordingResult {
+    private func tidied(isReplaced: Bool, _ appendix: KernelAppendix?) -> RecordingResult {
+        var isCut = false
         var files = SessionFiles.all(template, session: session).compactMap { entry -> RecordingResult.File? in
             guard let header = TraceHeader(path: entry.path) else { return nil }
             let isGone = ProcessNumbers.number(of: entry.pid, in: entry.namespace).map { !ProcessStatus.isAlive($0) } ?? false
@@ -265,6 +309,11 @@ package struct AttachedRun {
                 collector.end()
                 bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: header.current.next_offset)
                 header.limit(extendedOffset: bytes)
+                if let appendix {
+                    isCut = !appendix.write(to: header, isGone: true) || isCut
+                    fstat(header.file, &info)
+                    bytes = UInt64(info.st_size)
+                }
                 // It is of who has asked for it, who may replace or remove it; refused where nobody has two users.
                 if target.user != geteuid() { _ = fchown(header.file, geteuid(), getegid()) }
             }
@@ -282,7 +331,7 @@ package struct AttachedRun {
                 path = newPath
             }
         }
-        return RecordingResult(status: 0, path: path, files: files)
+        return RecordingResult(status: 0, path: path, files: files, statesAreCut: isCut)
     }
 
     /// The path that a trace has from now on. One that the process has made in another view of the file system is copied from there; where that

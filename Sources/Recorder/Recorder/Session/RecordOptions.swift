@@ -17,6 +17,8 @@ package struct RecordOptions: Sendable {
     package var minorFaults = false
     /// The snapshots that are wanted; nil: none. `set(_:)` also says so to the agent.
     package private(set) var snapshots: SnapshotPlan?
+    /// Signals to the tool that mean something.
+    package var signals = SignalWishes()
     package static let sampleRates = 1...20_000, usualSampleRate = 1000
     /// Traces of several processes go into one directory; otherwise each has a file by the template.
     package var gathersProcesses = false

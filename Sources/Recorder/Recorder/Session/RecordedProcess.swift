@@ -19,6 +19,9 @@ package struct RecordedProcess {
         guard let header = TraceHeader(path: path) else {
             throw .cannotRun("the trace of process \(pid), \(path), cannot be written to: is it another user's, or in a container?")
         }
+        self.init(pid: pid, header)
+    }
+    init(pid: pid_t, _ header: TraceHeader) {
         self.pid = pid
         self.header = header
     }
@@ -40,15 +43,15 @@ package struct RecordedProcess {
     package func nanoseconds(_ ticks: UInt64) -> UInt64 { Scale(header.current).nanoseconds(ticks) }
 
     /// Copies what its trace has now, of the last so many nanoseconds (nil: all of it). Returns the path of the copy.
-    /// - Parameter path: nil: by program and time, in the current directory
-    package func snapshot(last: UInt64?, to path: String?) throws(Refusal) -> String {
+    /// - Parameter path: nil: by program and time, in the directory
+    package func snapshot(last: UInt64?, to path: String?, in directory: String = ".") throws(Refusal) -> String {
         let state = header.current, scale = Scale(state), now = clockTime()
         let since = last.map {
             now > state.first.monotonic_ns &+ $0 ? state.first.ticks &+ scale.ticks(now - state.first.monotonic_ns - $0) : 0
         }
         var info = stat()
         if let path, lstat(path, &info) == 0 { throw .usage("\(path) exists: give another name with -o") }
-        let name = path ?? SnapshotName.free(in: ".", program: self.name, SnapshotName.time(clockTime(CLOCK_REALTIME)), "asked")
+        let name = path ?? SnapshotName.free(in: directory, program: self.name, SnapshotName.time(clockTime(CLOCK_REALTIME)), "asked")
         do {
             _ = try Snapshot.take(of: header.file, since: since ?? 0, to: name)
         } catch {

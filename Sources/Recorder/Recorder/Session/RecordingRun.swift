@@ -46,6 +46,9 @@ package struct RecordingRun {
     private let snapshotPlan: SnapshotPlan?
     /// The directory in which the user looks for what the run leaves.
     private let snapshotDirectory: String
+    private let signals: SignalWishes
+    /// Gets a line for each thing that a signal to the tool has had done.
+    package var tell: (String) -> Void = { _ in }
     /// The processes that the program starts are to be recorded.
     private let recordsChildren: Bool
     /// Asked now and then, with the path of a trace of the program, or of a process that it has started: if all of them are to be
@@ -65,6 +68,7 @@ package struct RecordingRun {
         try template.checkDirectory()
         snapshotPlan = options.snapshots
         snapshotDirectory = template.directory
+        signals = options.signals
         let isOutputWanted = options.wantedOutput(environment: { inherited[$0] }) != nil
         // The name is text, since it is looked up; arguments are bytes and stay what they are.
         let name = command.first.map { String(decoding: $0.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
@@ -147,7 +151,13 @@ package struct RecordingRun {
         let ends = ProcessEnds()
         var survey = kernel?.isReporting == true ? nil : ProcessSurvey(root: program.pid)
         var keeper = snapshotPlan.map { SnapshotKeeper($0, directory: snapshotDirectory) }
-        let (exit, ended) = follow(program, watch!, ends, &relay, &stop, &survey, &keeper)
+        keeper?.kernel = kernel
+        var wished = WishedSignals(signals, snapshotPlan, kernel, directory: snapshotDirectory, tell)
+        let (exit, ended) = follow(program, watch!, ends, &relay, &stop, &survey, &keeper, &wished)
+        keeper?.exit = { pid in
+            ends.look()
+            return pid == program.pid ? exit : ends.exit(of: pid)
+        }
         if stop != nil || keeper != nil {
             noteTraces(watch!, of: program, ends, &stop) { keeper?.add($0) }
             stop?.end(ends)
@@ -195,14 +205,18 @@ package struct RecordingRun {
     /// Returns how the program ended, and when: CLOCK_MONOTONIC.
     private func follow(
         _ program: RunningProgram, _ watch: FileWatch, _ ends: ProcessEnds, _ relay: inout SignalRelay,
-        _ stop: inout ProgramStop?, _ survey: inout ProcessSurvey?, _ keeper: inout SnapshotKeeper?
+        _ stop: inout ProgramStop?, _ survey: inout ProcessSurvey?, _ keeper: inout SnapshotKeeper?, _ wished: inout WishedSignals
     ) -> (exit: ProcessExit, ended: UInt64) {
         var preparer: FilePreparer?, collectors = ChunkCollectors()
         defer { collectors.end() }
+        keeper?.exit = { pid in
+            ends.look()
+            return ends.exit(of: pid)
+        }
         var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
         while true {
             // A process that ends at once must be seen before it has been waited for, so files are not looked for only now and then.
-            if let (signal, info) = relay.wait(wait, or: watch.notifications), signal != SIGCHLD {
+            if let (signal, info) = relay.wait(wait, or: watch.notifications), signal != SIGCHLD, !wished.take(signal) {
                 relay.relay(signal, info, to: program.pid)
             }
             // Asked at each turn: a thread of the tool that does not block SIGCHLD may have taken it, which is to ignore it (signal(7)).
@@ -218,6 +232,7 @@ package struct RecordingRun {
             let own = noteTraces(watch, of: program, ends, &stop) {
                 collectors.add($0)
                 keeper?.add($0)
+                wished.add($0)
             }
             if let own { preparer = FilePreparer(own) }
             wait = preparer?.look() ?? min(wait * 2, PreparationPlan.idleNanoseconds)

@@ -26,6 +26,8 @@ struct SnapshotKeeper {
         /// 0: it counts in another namespace.
         let pid: pid_t
         var seen: UInt64 = 0
+        /// It has ended: how is asked until then, since its parent may still wait for it.
+        var isAskedUntil: UInt64?
     }
     private struct Pending {
         let header: TraceHeader
@@ -47,11 +49,16 @@ struct SnapshotKeeper {
     private var pending: [Pending] = []
     private var kept: [Kept] = []
     private var result = KeptSnapshots()
+    /// Knows when threads ran and waited; nil: nobody does.
+    var kernel: KernelWatch?
+    /// How a process has ended; nil: it is not known, or not yet.
+    var exit: (pid_t) -> ProcessExit? = { _ in nil }
     /// When processes that have ended are let go: a descriptor each.
     private var nextFarewell: UInt64 = 0
 
     /// A call waits at most so long for its snapshot to begin.
     private static let interval: UInt64 = 10_000_000
+    private static let patience: UInt64 = 5_000_000_000
 
     init(_ plan: SnapshotPlan, directory: String) {
         self.plan = plan
@@ -72,8 +79,9 @@ struct SnapshotKeeper {
             // Before a last look at them.
             let gone = Set(processes.map(\.pid).filter { $0 != 0 && ProcessStatus.isGone($0) })
             for n in processes.indices { note(n) }
-            for process in processes where gone.contains(process.pid) { result.watched &+= process.header.current.watched }
-            processes.removeAll { gone.contains($0.pid) }
+            let over = Set(processes.indices.filter { gone.contains(processes[$0].pid) && noteEnd($0, now) })
+            for n in over { result.watched &+= processes[n].header.current.watched }
+            processes = processes.indices.filter { !over.contains($0) }.map { processes[$0] }
             nextFarewell = now &+ 1_000_000_000
         } else {
             for n in processes.indices { note(n) }
@@ -85,6 +93,7 @@ struct SnapshotKeeper {
     /// The program has ended: what is still to be taken is taken now.
     mutating func end() -> KeptSnapshots {
         _ = look()
+        for n in processes.indices where processes[n].pid != 0 && ProcessStatus.isGone(processes[n].pid) { _ = noteEnd(n, .max) }
         take(until: .max)
         result.watched = processes.reduce(result.watched) { $0 &+ $1.header.current.watched }
         result.paths = kept.map(\.path)
@@ -106,6 +115,25 @@ struct SnapshotKeeper {
         }
     }
 
+    /// A process has ended: perhaps by a signal that is waited for. Returns false if it is not known yet how.
+    private mutating func noteEnd(_ index: Int, _ now: UInt64) -> Bool {
+        let process = processes[index], isLast = !processes[(index + 1)...].contains { $0.pid == process.pid }
+        guard plan.triggers.contains(where: \.isOfEnd), isLast else { return true }
+        guard let exit = exit(process.pid) else {
+            let end = process.isAskedUntil ?? (now &+ Self.patience)
+            processes[index].isAskedUntil = end
+            return now >= end
+        }
+        guard case .killed(let signal) = exit, let n = plan.triggers.firstIndex(where: { $0.ends(by: signal) }) else { return true }
+        process.header.set(exit)
+        let state = process.header.current, end = max(state.last.ticks, state.first.ticks)
+        let request = trace_request(
+            begin_ticks: end, end_ticks: end, thread: 0, function: UInt32(bitPattern: signal),
+            trigger: UInt32(n) | UInt32(TRACE_REQUEST_ENDED), number: 1)
+        pending.append(Pending(header: process.header, request: request, end: Scale(state).monotonic(end), nanoseconds: 0))
+        return true
+    }
+
     private func due(_ one: Pending) -> UInt64 { one.end &+ plan.after }
     private mutating func take(until now: UInt64) {
         let ready = pending.filter { due($0) <= now }
@@ -116,7 +144,8 @@ struct SnapshotKeeper {
     }
 
     private mutating func take(_ one: Pending) {
-        let isOwn = one.request.trigger == TRACE_REQUEST_OWN, rivals = kept.filter { $0.isOwn == isOwn }
+        let isEnd = one.request.trigger & UInt32(TRACE_REQUEST_ENDED) != 0
+        let isOwn = one.request.trigger == TRACE_REQUEST_OWN || isEnd, rivals = kept.filter { $0.isOwn == isOwn }
         let smallest = isOwn ? nil : rivals.min { $0.nanoseconds < $1.nanoseconds }
         if rivals.count >= plan.most, smallest.map({ $0.nanoseconds >= one.nanoseconds }) ?? true {
             result.passed &+= 1
@@ -130,6 +159,8 @@ struct SnapshotKeeper {
             result.problem = result.problem ?? "\(name): \(error.text)"
             return
         }
+        let begun = scale.monotonic(one.request.begin_ticks)
+        kernel?.append(to: name, since: begun > plan.before ? begun - plan.before : 0)
         kept.append(Kept(path: name, nanoseconds: one.nanoseconds, isOwn: isOwn))
         if rivals.count >= plan.most, let smallest {
             unlink(smallest.path)
@@ -141,7 +172,11 @@ struct SnapshotKeeper {
     /// PROGRAM.2026-11-26T10.04.11.312.FUNCTION-61ms.snapshot.trace, in local time; a later one of the same moment has a number.
     private func name(of one: Pending, _ scale: Scale, _ state: trace_file_header) -> String {
         let isOwn = one.request.trigger == TRACE_REQUEST_OWN, index = Int(one.request.trigger & UInt32(TRACE_REQUEST_INDEX))
-        let reason = !isOwn && plan.triggers.indices.contains(index) ? "\(plan.triggers[index].name)-\(Self.short(one.nanoseconds))" : "own"
+        let isEnd = !isOwn && one.request.trigger & UInt32(TRACE_REQUEST_ENDED) != 0
+        let reason =
+            isEnd
+            ? SignalName.text(Int32(bitPattern: one.request.function))
+            : !isOwn && plan.triggers.indices.contains(index) ? "\(plan.triggers[index].name)-\(Self.short(one.nanoseconds))" : "own"
         let time = SnapshotName.time(state.first_realtime_ns &+ one.end &- state.first.monotonic_ns)
         return SnapshotName.free(in: directory, program: SnapshotName.program(of: one.header.path, pid: state.pid), time, reason)
     }

@@ -44,6 +44,10 @@ struct Attach: ParsableCommand {
     var mode: String?
     @OptionGroup
     var kept: KeepOptions
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Also record the kernel's context switches and page reads from disk; on by default with up to 32 CPUs.")
+    var states: Bool?
     @Flag(help: "Say nothing of what was recorded.")
     var quiet = false
 
@@ -69,10 +73,13 @@ struct Attach: ParsableCommand {
         options.output = output
         options.replaces = force
         calls.set(in: &options)
+        options.signals = try kept.signals()
+        options.states = states
         options.set(Variables.minimumSize, minSize)
         options.set(Variables.mode, mode)
-        if let plan = try kept.plan(mode: mode) { options.set(plan) }
+        _ = try kept.plan(mode: mode) // says what is wrong before modules are read
         let plan = try argumentPlan()
+        if let snapshots = try kept.plan(mode: mode, meant: plan?.meant ?? [:]) { options.set(snapshots) }
         options.set(Variables.arguments, plan?.path)
         let functions = functions + KeepOptions.functions(try kept.patterns(and: plan?.functions ?? []), inProgram: "/proc/\(pid)/exe")
         options.set(Variables.functions, functions)
@@ -82,6 +89,7 @@ struct Attach: ParsableCommand {
             if !functions.isEmpty { FunctionPlans(patterns: functions, mayKeep: nil).prepare(for: pid) }
             if !quiet {
                 let isEndless = length == nil
+                run.tell = { complain($0) }
                 run.whenBegun = { complain("recording \($0.name) (\($0.pid))\(isEndless ? "; Ctrl-C ends it" : "")") }
             }
             return try run.run()

@@ -121,6 +121,7 @@ struct Record: ParsableCommand {
         options.output = output
         options.replaces = force
         calls.set(in: &options)
+        options.signals = try kept.signals()
         _ = try kept.plan(mode: mode) // says what is wrong before modules are read
         let plan = try argumentPlan(for: command)
         let snapshots = try kept.plan(mode: mode, meant: plan?.meant ?? [:])
@@ -151,7 +152,8 @@ struct Record: ParsableCommand {
         }
         options.gathersProcesses = true
         let result: RecordingResult = try orFail {
-            let run = try RecordingRun(command: rawArguments(last: command.count), options: options)
+            var run = try RecordingRun(command: rawArguments(last: command.count), options: options)
+            if !quiet { run.tell = { complain($0) } }
             if !functions.isEmpty {
                 RecordingRun.prepare {
                     FunctionPlans(patterns: functions, mayKeep: cache).prepare(for: run.target.path, arguments: Array(command.dropFirst()))
