@@ -11,7 +11,7 @@ package enum SignalName {
 
     /// "SIGSEGV"; one without a name by its number.
     package static func text(_ signal: Int32) -> String { "SIG" + (names.first { $0.number == signal }?.text ?? String(signal)) }
-    /// Of one that ends a process unless it is handled: "SEGV" or "SIGSEGV". nil: there is none of the name.
+    /// The number of one that ends a process unless it is handled: "SEGV" or "SIGSEGV". nil: there is none of the name.
     package static func number(_ text: String) -> Int32? {
         let name = text.uppercased(), short = name.hasPrefix("SIG") ? String(name.dropFirst(3)) : name
         return names.first { $0.text == short }?.number

@@ -24,7 +24,7 @@ package struct SignalWishes: Sendable {
         }
     }
 
-    /// Those that only a user sends: others are from the kernel, a terminal or a supervisor. nil: it is none of them.
+    /// The number of a signal that only a user sends: others come from the kernel, a terminal or a supervisor. nil: it is none of them.
     private static func number(_ text: String) -> Int32? {
         let name = text.uppercased(), short = name.hasPrefix("SIG") ? String(name.dropFirst(3)) : name
         switch short {

@@ -53,7 +53,7 @@ struct Attach: ParsableCommand {
 
     /// The argument plan, and functions of the program that have conditions; nil: there is none. Nobody is given one unasked, as in `record`:
     /// values of a process that is attached to are for the slow path.
-    private func argumentPlan() throws -> (path: String, functions: [String])? {
+    private func argumentPlan() throws -> ArgumentPlans.Plan? {
         let conditions = try kept.conditions()
         if conditions.isEmpty { try values.check(mayHide: files) }
         guard !values.arguments.isEmpty || !conditions.isEmpty || files else { return nil }
