@@ -298,7 +298,8 @@ package struct AttachedRun {
         var isCut = false
         var files = SessionFiles.all(template, session: session).compactMap { entry -> RecordingResult.File? in
             guard let header = TraceHeader(path: entry.path) else { return nil }
-            let isGone = ProcessNumbers.number(of: entry.pid, in: entry.namespace).map { !ProcessStatus.isAlive($0) } ?? false
+            // Of another namespace, nobody has the number any more.
+            let isGone = entry.namespace != 0 && ProcessNumbers.number(of: entry.pid, in: entry.namespace).map { !ProcessStatus.isAlive($0) } ?? true
             let isRoot = entry.pid == target.number, isOver = header.current.state != UInt32(TRACE_RECORDING)
             var info = stat()
             fstat(header.file, &info)
@@ -339,7 +340,11 @@ package struct AttachedRun {
     private func broughtOut(_ header: TraceHeader) -> String {
         guard let workplace, let name = header.path.split(separator: "/").last else { return header.path }
         let path = output + "/" + name
-        guard workplace.copy(header.file, to: path) == 0 else { return header.path }
+        let error = workplace.copy(header.file, to: path)
+        guard error == 0 else {
+            tell("cannot write \(path): \(String(cString: strerror(error))); the trace stays where the process has made it, \(workplace.inner)/\(name)")
+            return header.path
+        }
         unlink(header.path)
         return path
     }
