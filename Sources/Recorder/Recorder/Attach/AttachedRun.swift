@@ -298,8 +298,9 @@ package struct AttachedRun {
         var isCut = false
         var files = SessionFiles.all(template, session: session).compactMap { entry -> RecordingResult.File? in
             guard let header = TraceHeader(path: entry.path) else { return nil }
-            // Of another namespace, nobody has the number any more.
-            let isGone = entry.namespace != 0 && ProcessNumbers.number(of: entry.pid, in: entry.namespace).map { !ProcessStatus.isAlive($0) } ?? true
+            // A process of another namespace has no number here any more.
+            let isGone =
+                entry.namespace != 0 && ProcessNumbers.number(of: entry.pid, in: entry.namespace).map { !ProcessStatus.isAlive($0) } ?? true
             let isRoot = entry.pid == target.number, isOver = header.current.state != UInt32(TRACE_RECORDING)
             var info = stat()
             fstat(header.file, &info)
@@ -342,7 +343,9 @@ package struct AttachedRun {
         let path = output + "/" + name
         let error = workplace.copy(header.file, to: path)
         guard error == 0 else {
-            tell("cannot write \(path): \(String(cString: strerror(error))); the trace stays where the process has made it, \(workplace.inner)/\(name)")
+            tell(
+                "cannot write \(path): \(String(cString: strerror(error))); the trace stays where the process has made it, \(workplace.inner)/\(name)"
+            )
             return header.path
         }
         unlink(header.path)
