@@ -5,8 +5,8 @@ package struct ProcessMaps: Sequence {
     package struct Map {
         package var start, end, offset, inode: UInt64
         package var isExecutable: Bool
-        /// As the file is called here (ProcessView.swift). Empty: of no file.
-        package var path: String
+        /// As the kernel names the file, and as it is called here (ProcessView.swift). Empty: of no file.
+        package var name, path: String
     }
     private var maps: [Map] = []
 
@@ -23,11 +23,12 @@ package struct ProcessMaps: Sequence {
             guard fields.count >= 5, let offset = UInt64(fields[2], radix: 16) else { continue }
             let ends = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
             guard ends.count == 2, ends[0] < ends[1] else { continue }
+            let name = fields.count > 5 ? String(fields[5].drop { $0 == " " }) : ""
             maps.append(
                 Map(
                     start: ends[0], end: ends[1], offset: offset, inode: UInt64(fields[4]) ?? 0,
                     isExecutable: fields[1].utf8.dropFirst(2).first == UInt8(ascii: "x"),
-                    path: fields.count > 5 ? view.path(of: String(fields[5].drop { $0 == " " })) : ""))
+                    name: name, path: view.path(of: name)))
         }
     }
 

@@ -15,6 +15,12 @@ package struct ProcessView: Sendable {
         root = isOurs ? nil : "/proc/\(pid)/root"
     }
 
+    /// - Parameter prefix: what names that the kernel writes begin with here; empty: nothing
+    package init(root: String?, prefix: String) {
+        self.root = root
+        self.prefix = prefix
+    }
+
     /// A name in /proc/PID/maps or of a link there, as a name here: `stat` says if it is that file. What is no name of a file stays as it is.
     package func path(of name: String) -> String {
         guard let root, name.hasPrefix("/"), !name.hasPrefix("/memfd:") else { return name }

@@ -104,9 +104,9 @@ package struct KernelHistory {
             process.foundWaiting[tid] = now
             self.threads[index].waits = now
         }
-        for map in ProcessMaps(pid: root) where map.path.hasPrefix("/") {
+        for map in ProcessMaps(pid: root) where map.name.hasPrefix("/") {
             process.files.add(
-                .init(addresses: map.start..<map.end, offset: map.offset, path: map.path, inode: map.inode, isCode: map.isExecutable))
+                .init(addresses: map.start..<map.end, offset: map.offset, path: map.name, inode: map.inode, isCode: map.isExecutable))
         }
         executed.insert(root) // nobody has seen what its standard streams are
     }
