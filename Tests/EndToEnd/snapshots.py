@@ -3,6 +3,7 @@ other has; each is a trace by itself, in which the call is whole."""
 import contextlib
 import glob
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -348,6 +349,35 @@ def a_process_that_a_signal_ends_has_one(test):
             opened = [[call["name"] for call in thread["open"]] for thread in threads]
             expect(opened[0][:3] == ["main", "outer", "inner"] and "waits" in opened[1], f"{opened}")
             os.unlink(trace.path)
+
+
+def what_a_full_disk_does_not_take_is_said(test):
+    """Of a disk with space for the ring and a snapshot or two: those that are there are whole, the others are counted."""
+    disk, kept = test.path("disk"), test.path("kept")
+    for folder in (disk, kept):
+        os.makedirs(folder)
+    if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", disk], capture_output=True).returncode:
+        raise harness.Skipped("no permission to mount a file system in a namespace of our own")
+    script = 'mount -t tmpfs -o size=$1 none "$2"; cd "$2"; kept=$3; shift 3; "$@"; ls -A > "$kept/names"; cp *.snapshot.trace "$kept" || :'
+    for size, least in (("12M", 1), ("5M", 0)):
+        words = ["record", "--keep", "60s", "--when", f"request > {LIMIT_MS}ms", "--snapshots", "1000", "--functions", "item", "--max-size", "4M", "--no-states",
+                 "-o", os.path.join(disk, "a.trace"), "--", test.served, str(LIMIT_MS), "3"]
+        done = subprocess.run(["unshare", "--mount", "sh", "-euc", script, "sh", size, disk, kept, test.settings.tool, *words], input="r400\ne\n",
+                              capture_output=True, text=True, cwd=test.made, env=test.environment(), timeout=harness.HANGS)
+        expect(done.returncode == 0, f"{harness.describe(done.returncode)}: {done.stderr}")
+        surely, perhaps = (int(word) for word in done.stdout.splitlines()[1].split())
+        names = suite.read(os.path.join(kept, "names")).split()
+        expect(not [name for name in names if not name.endswith(".trace")], f"left: {names}")
+        found = [tracefile.Trace(path) for path in sorted(glob.glob(os.path.join(kept, "*.snapshot.trace")))]
+        for trace in found:
+            trace.trees()
+            expect(not trace.anomalies, f"{trace.path}: {trace.anomalies[:4]}")
+            test.check_request(trace)
+            os.unlink(trace.path)
+        said = re.search(r"lost: ([\d,]+) snapshots? could not be written: .*No space left on device", done.stderr)
+        expect(said and "no call was as --when says" not in done.stderr, done.stderr)
+        lost = int(said[1].replace(",", ""))
+        expect(lost > 0 and least <= len(found) and surely <= len(found) + lost + missed(done.stderr) <= perhaps, f"{len(found)}, {surely} to {perhaps}: {done.stderr}")
 
 
 def options_that_make_no_sense_are_refused(test):

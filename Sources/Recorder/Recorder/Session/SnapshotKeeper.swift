@@ -16,7 +16,8 @@ package struct KeptSnapshots: Equatable, Sendable {
     package var patterns: [String] = []
     /// What else was to be watched for: stall, exception.
     package var events: [String] = []
-    /// One line: why some could not be written.
+    /// How many could not be written, and why the first of them could not: one line.
+    package var failed: UInt64 = 0
     package var problem: String?
 }
 
@@ -156,6 +157,7 @@ struct SnapshotKeeper {
             let begin = one.request.begin_ticks, before = scale.ticks(plan.before)
             _ = try Snapshot.take(of: one.header.file, since: begin > before ? begin &- before : 0, request: one.request, to: name)
         } catch {
+            result.failed &+= 1
             result.problem = result.problem ?? "\(name): \(error.text)"
             return
         }

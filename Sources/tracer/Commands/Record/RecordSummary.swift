@@ -72,14 +72,14 @@ struct RecordSummary {
             )
         } else if kept.watched == 0, !kept.events.isEmpty {
             lines.append("nothing was watched: no function that tells of \(listed(kept.events, most: 4)) could be recorded")
-        } else if kept.paths.isEmpty, !(kept.patterns + kept.events).isEmpty {
+        } else if kept.paths.isEmpty, kept.failed == 0, !(kept.patterns + kept.events).isEmpty {
             lines.append("no snapshot: no call was as --when says")
         }
         if kept.passed > 0 {
             lines.append("\(counted(kept.passed, "more call")) asked for a snapshot: those that were taken are of the longest")
         }
         if kept.missed > 0 { lines.append("lost: \(counted(kept.missed, "call")) came too fast one after the other for a snapshot") }
-        if let problem = kept.problem { lines.append("lost: a snapshot could not be written: \(problem)") }
+        if let problem = kept.problem { lines.append("lost: \(counted(kept.failed, "snapshot")) could not be written: \(problem)") }
         return lines
     }
 
