@@ -352,7 +352,7 @@ def a_process_that_a_signal_ends_has_one(test):
 
 
 def what_a_full_disk_does_not_take_is_said(test):
-    """Of a disk with space for the ring and a snapshot or two: those that are there are whole, the others are counted."""
+    """The disk has space for the ring and a snapshot or two: those that are there are whole, the others are counted."""
     disk, kept = test.path("disk"), test.path("kept")
     for folder in (disk, kept):
         os.makedirs(folder)
