@@ -217,7 +217,7 @@ let package = Package(
         .testTarget(
             name: "LaunchLabTests",
             dependencies: ["LaunchLab", "CLaunch", "Presentation", "Recorder", "Statistics"]),
-        .testTarget(name: "UnwindingTests", dependencies: ["Statistics", "Unwinding", "UnwindingTesting"]),
+        .testTarget(name: "UnwindingTests", dependencies: ["ELF", "Statistics", "Unwinding", "UnwindingTesting"]),
         .target(name: "UnwindingTesting", dependencies: ["CUnwindingTests", "Unwinding"], path: "Tests/UnwindingTesting"),
         .target(name: "CUnwindingTests", path: "Tests/CUnwindingTests", linkerSettings: [.linkedLibrary("dw")]),
         .executableTarget(

@@ -489,6 +489,7 @@ def is_recorded_elsewhere(test, process, pid):
         first = asked(process)[0]
         with test.attached(pid, "--functions", "*", "--arguments", "before(n: long) -> long"):
             begun, last = goes_on(process, 500)
+            expect(re.search("^  recording +on$", test.tool("control", str(pid), "status").stdout, re.M), "another tool does not find its trace")
         counts = asked(process)
         report = test.json("report", test.trace())
         rows = {row["name"]: row["calls"] for row in report["functions"]}

@@ -1,3 +1,4 @@
+import ELF
 import Glibc
 import Testing
 import Unwinding

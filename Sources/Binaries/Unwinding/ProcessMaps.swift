@@ -1,4 +1,5 @@
 // /proc/PID/maps, see proc(5).
+import ELF
 import Glibc
 
 package struct ProcessMaps: Sequence {

@@ -6,7 +6,6 @@ import Presentation
 import Recorder
 import TraceAnalysis
 import TraceFormat
-import Unwinding
 
 struct ArgumentPlans {
     /// Values of --arguments, --prototypes, and --hide.

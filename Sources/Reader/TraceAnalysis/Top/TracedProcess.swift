@@ -17,6 +17,7 @@ package enum TracedProcess {
     package static func trace(of pid: pid_t) -> Answer {
         if kill(pid, 0) != 0, errno == ESRCH { return .absent }
         guard let maps = LivingProcess.maps(of: pid) else { return errno == ENOENT ? .absent : .forbidden }
+        let view = ProcessView(of: pid)
         var seen: Set<String> = []
         for line in maps.split(separator: UInt8(ascii: "\n")) {
             // proc_pid_maps(5): addresses, permissions, offset, device, inode, path.
@@ -25,8 +26,8 @@ package enum TracedProcess {
             let path = String(decoding: fields[5].drop { $0 == UInt8(ascii: " ") }, as: UTF8.self)
             guard path.hasPrefix("/"), !path.hasPrefix("/memfd:"), !path.hasPrefix("/dev/"), seen.insert(path).inserted else { continue }
             let range = String(decoding: fields[0], as: UTF8.self)
-            // The file has a name here, or one in the process's mount namespace, or none any more (proc(5), map_files).
-            for candidate in [path, "/proc/\(pid)/root\(path)", "/proc/\(pid)/map_files/\(range)"] where isTrace(candidate, of: pid) {
+            // The file has a name here, or one in the process's view of the file system, or none any more (proc(5), map_files).
+            for candidate in [path, view.path(of: path), "/proc/\(pid)/map_files/\(range)"] where isTrace(candidate, of: pid) {
                 return .trace(candidate)
             }
         }

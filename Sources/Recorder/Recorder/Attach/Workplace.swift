@@ -2,7 +2,6 @@
 // outlives the process and its root.
 import CRecorder
 import Glibc
-import Unwinding
 
 final class Workplace: Sendable {
     /// Its name as the process has it, and here.
