@@ -131,6 +131,16 @@ private func reading(_ trace: LivingTrace) throws -> TopReading { try TopReading
         #expect(reading.snapshot(TopView()).losses.missingChunks == 4)
     }
 
+    /// It is read again each time, since it may have become a complete call.
+    @Test func theReadingEndsWhereTheLastWordIsAnEnter() throws {
+        let trace = try LivingTrace(), reading = try reading(trace)
+        trace.set(0, .enter(2, after: 100))
+        #expect(interval(reading) == ["main": [1, 0, 1], "a": [1, 0, 1]])
+        trace.header(UInt64(1), at: MemoryLayout<trace_file_header>.offset(of: \.ended_ns)!)
+        #expect(interval(reading)["a"]?.prefix(1) == [0])
+        #expect(reading.snapshot(TopView()).isOver)
+    }
+
     @Test func aThreadThatHasEndedIsOverWhenNoChunkIsOnItsWay() throws {
         let trace = try LivingTrace()
         trace.header(UInt32(1) << 30, at: trace.chunk + MemoryLayout<trace_chunk_header>.offset(of: \.tid)!) // the kernel gives no such id

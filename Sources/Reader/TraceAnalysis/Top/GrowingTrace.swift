@@ -299,8 +299,9 @@ package final class GrowingTrace {
                 reading.begin(chunk, scale)
             }
             decode(count, of: chunk, at: position, reading)
-            readBytes &+= UInt64(count) &* 8
-            reading.position = max(reading.position, position + count * 8)
+            let end = max(reading.position, position + count * 8) // an enter at the end is read each time
+            readBytes &+= UInt64(end - reading.position)
+            reading.position = end
             if count * 8 < byteCount || reading.position >= chunk.endOffset || !isNew && reading.position == before { break }
             wanted = min(wanted * 8, ChunkReader.pieceBytes)
         }

@@ -18,7 +18,7 @@ struct Attach: ParsableCommand {
               tracer attach 4711 --for 10s           # ten seconds of it
               tracer attach $(pgrep -o nginx)        # until Ctrl-C
               tracer attach 4711 --for 5s --functions '*'   # its own functions, too
-              tracer attach 4711 --for 5s --arguments 'open*,connect'   # with arguments and results
+              tracer attach 4711 --for 5s --arguments 'open*,connect'   # and values
               tracer attach 4711 --mode ring --max-size 64M   # until Ctrl-C; keeps the end
             """)
 
