@@ -8,7 +8,7 @@ final class AttachClaim {
     /// Throws a `Refusal` where another tool has it.
     init(_ pid: pid_t) throws(Refusal) {
         // An id may be given again: with the time of its start (field 22 of /proc/PID/stat, proc(5)) it is this process.
-        let fields = (ProcessStatus.text("/proc/\(pid)/stat") ?? "").split(separator: ")").last?.split(separator: " ") ?? []
+        let fields = ProcessStatus.stat(of: pid)
         guard fields.count > 19 else { throw .cannotRun("process \(pid) has ended") }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

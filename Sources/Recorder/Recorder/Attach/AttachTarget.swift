@@ -140,7 +140,7 @@ package struct AttachTarget {
 
     /// Field 9 of /proc/PID/stat (proc(5)), PF_KTHREAD of include/linux/sched.h.
     private static func isKernels(_ pid: pid_t) -> Bool {
-        let fields = (ProcessStatus.text("/proc/\(pid)/stat") ?? "").split(separator: ")").last?.split(separator: " ") ?? []
+        let fields = ProcessStatus.stat(of: pid)
         return fields.count > 6 && (UInt64(fields[6]) ?? 0) & 0x20_0000 != 0
     }
 

@@ -11,12 +11,14 @@ package enum ProcessStatus {
         return UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16)
     }
 
-    /// It still runs; a zombie does not. proc(5): pid (comm) state …; comm may hold anything, so count from its last ')'.
-    static func isAlive(_ pid: pid_t) -> Bool {
-        guard let text = text("/proc/\(pid)/stat"), let close = text.lastIndex(of: ")"),
-            let state = text[text.index(after: close)...].first(where: { $0 != " " })
-        else { return false }
-        return !"ZXx".contains(state)
+    /// It still runs; a zombie does not.
+    static func isAlive(_ pid: pid_t) -> Bool { stat(of: pid).first.map { !["Z", "X", "x"].contains($0) } ?? false }
+
+    /// Fields of /proc/PID/stat (proc(5)) from the third, its state, on; empty when it is gone. The second, its name, may hold anything, so
+    /// they are counted from its last ')'.
+    static func stat(of pid: pid_t) -> [Substring] {
+        guard let text = text("/proc/\(pid)/stat"), let close = text.lastIndex(of: ")") else { return [] }
+        return text[text.index(after: close)...].split(separator: " ")
     }
 
     /// No process has this id, not even one that is to be waited for.
