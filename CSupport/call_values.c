@@ -8,6 +8,7 @@
 #include "value_programs.h"
 
 const struct value_program *tracer_value_programs;
+const struct value_step *tracer_value_steps;
 const uint8_t *tracer_value_plan;
 uint32_t tracer_reads_kernel_clock;
 uint64_t tracer_errno_distance;
@@ -15,9 +16,7 @@ uint64_t tracer_errno_distance;
 SCALAR static inline const struct value_program *program_of(const struct frame_record *frame) {
     return &tracer_value_programs[frame->function->counter - 1];
 }
-SCALAR static inline const struct arguments_operation *operations_of(const struct value_program *program) {
-    return (const struct arguments_operation *)(tracer_value_plan + program->operations);
-}
+SCALAR static inline const struct value_step *steps_of(const struct value_program *program) { return tracer_value_steps + program->steps; }
 /// Word at a distance from the stack pointer that a frame is known by, where the trampoline has spilled the caller's registers.
 SCALAR static inline uint64_t spilled(const struct frame_record *frame, long offset) {
     return *(const uint64_t *)(frame->stack_pointer + (uint64_t)offset);
@@ -46,23 +45,9 @@ SCALAR __attribute__((noinline)) static uint64_t vector(unsigned number) {
     }
     return value;
 }
-/// As Spills.argument.
-SCALAR static inline uint64_t argument(const struct frame_record *frame, unsigned number) {
-    if (number >= ARGUMENTS_FROM_STACK) return spilled(frame, RETURN_SLOT + 8 + 8 * (long)(number - ARGUMENTS_FROM_STACK));
-    if (number >= ARGUMENTS_FROM_VECTOR) return vector(number - ARGUMENTS_FROM_VECTOR);
-    switch (number) {
-    case 0: return spilled(frame, -SPILL_FIRST);
-    case 1: return spilled(frame, -SPILL_SECOND);
-    case 2: return spilled(frame, -SPILL_THIRD);
-    case 3: return spilled(frame, -SPILL_FOURTH);
-    default: break;
-    }
-    if (number >= ARGUMENT_REGISTERS) return spilled(frame, RETURN_SLOT + 8 + 8 * (long)(number - ARGUMENT_REGISTERS));
-#if defined(__x86_64__)
-    return spilled(frame, -SPILL_FIFTH - 8 * ((long)number - 4));
-#else
-    return spilled(frame, -(number < 6 ? SPILL_X4 : SPILL_X6) + 8 * (long)(number & 1));
-#endif
+/// The word of an argument, whose value is in its low bytes.
+SCALAR static inline uint64_t word_of(const struct frame_record *frame, const struct value_step *step) {
+    return step->vector ? vector(step->vector - 1u) : spilled(frame, step->offset);
 }
 
 /// Reserves words by one step, which a signal handler of this thread cannot divide. 0: the chunk is full, or was left at a fork.
@@ -82,6 +67,9 @@ SCALAR static inline uint64_t *reserve(struct write_position *position, uint64_t
     return word < position->limit ? word : 0;
 }
 
+/// A DATA word of the low seven bytes.
+SCALAR static inline uint64_t data(uint64_t bits) { return bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT; }
+
 /// DATA words: bytes one after the other, seven a word.
 struct writer {
     uint64_t *word, bits;
@@ -92,112 +80,130 @@ SCALAR static inline void put(struct writer *writer, uint64_t value, unsigned by
     writer->bits |= value << writer->count;
     unsigned count = writer->count + bytes * 8;
     if (count >= 56) {
-        *writer->word++ = writer->bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT;
+        *writer->word++ = data(writer->bits);
         writer->bits = value >> (56 - writer->count);
         count -= 56;
         if (count == 56) { // 8 bytes after 48 bits fill two words
-            *writer->word++ = writer->bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT;
+            *writer->word++ = data(writer->bits);
             count = 0;
         }
         if (count == 0) writer->bits = 0;
     }
     writer->count = count;
 }
-SCALAR static inline uint64_t *finish(struct writer *writer, uint64_t program, uint64_t words, uint64_t result) {
-    if (writer->count) *writer->word++ = writer->bits << CONTROL_PAYLOAD_SHIFT | CONTROL_DATA << CONTROL_KIND_SHIFT;
+SCALAR static inline uint64_t head(uint64_t program, uint64_t words, uint64_t result) {
     uint64_t payload = program | words << CONTROL_ARGUMENTS_COUNT_SHIFT | result << CONTROL_ARGUMENTS_RESULT_SHIFT;
-    *writer->word++ = payload << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENTS << CONTROL_KIND_SHIFT;
+    return payload << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENTS << CONTROL_KIND_SHIFT;
+}
+SCALAR static inline uint64_t *finish(struct writer *writer, uint64_t program, uint64_t words, uint64_t result) {
+    if (writer->count) *writer->word++ = data(writer->bits);
+    *writer->word++ = head(program, words, result);
     return writer->word;
 }
 
-/// A string as it is written: in the program's memory, or copied from there.
+/// A string as it is written: in the program's memory, or copied from there. TEXT_SLACK bytes behind it can be read, too.
 struct text {
     const uint8_t *bytes;
     unsigned length, how;
 };
+/// Each DATA word takes its bytes of the string by one load, from wherever they begin: no byte is carried over to the next word.
 SCALAR static inline void put_text(struct writer *writer, const struct text *text) {
     put(writer, text->length | text->how << ARGUMENTS_TEXT_SHIFT, 2);
-    const uint8_t *bytes = text->bytes, *end = bytes + text->length;
-    uint64_t word = 0;
-    for (; end - bytes >= 8; bytes += 8) {
-        __builtin_memcpy(&word, bytes, 8);
-        put(writer, word, 8);
+    const uint8_t *bytes = text->bytes;
+    uint64_t *word = writer->word, bits = writer->bits, some;
+    unsigned count = writer->count, left = text->length, space = ARGUMENTS_DATA_BYTES - count / 8;
+    for (; left >= space; left -= space, bytes += space, space = ARGUMENTS_DATA_BYTES, bits = count = 0) {
+        __builtin_memcpy(&some, bytes, 8);
+        // What is beyond the word is shifted out of it.
+        *word++ = data(bits | some << count);
     }
-    unsigned rest = (unsigned)(end - bytes);
-    if (rest == 0) return;
-    if (text->length >= 8) { // the last eight bytes, without those that are written
-        __builtin_memcpy(&word, end - 8, 8);
-        word >>= 64 - 8 * rest;
-    } else {
-        word = 0;
-        for (unsigned n = 0; n < rest; n++) word |= (uint64_t)bytes[n] << 8 * n;
-    }
-    put(writer, word, rest);
+    __builtin_memcpy(&some, bytes, 8);
+    writer->word = word;
+    writer->bits = bits | (some & ~(~0ull << left * 8)) << count;
+    writer->count = count + left * 8;
 }
 
-/// The values of a program with strings. Apart, so that calls without strings need no space for them. `after`: the time of the call, since
-/// the base. Returns the word after those written; 0: Swift must do it.
-SCALAR __attribute__((noinline)) static uint64_t *write_strings(struct frame_record *frame, const struct value_program *program,
-                                                                uint64_t more, uint64_t *after) {
+/// The string cannot be written from where it is: the kernel copies it, or it is too near to the end of what can be read. Returns the number of
+/// bytes used; 0: Swift must do it.
+SCALAR __attribute__((noinline)) static unsigned copy_text(struct frame_record *frame, struct text *text, uint8_t *copy, unsigned most) {
+    if (!most) return 0;
+    unsigned length = tracer_copy_string(copy, (uint64_t)text->bytes, most, frame->stack_pointer);
+    if (length == most && copy[length - 1] != 0) return 0;
+    frame->enter_ticks = tracer_cycles(); // the call begins after the copying
+    text->bytes = copy;
+    if (!length) {
+        text->length = 0;
+        text->how = ARGUMENTS_TEXT_UNREAD;
+        return 1;
+    }
+    text->how = copy[length - 1] == 0 ? ARGUMENTS_TEXT_WHOLE : ARGUMENTS_TEXT_BROKEN;
+    text->length = length - (text->how == ARGUMENTS_TEXT_WHOLE);
+    return length;
+}
+
+/// After the values, whose ARGUMENTS word is written: the enter. `after`: its time since the base. Always 1.
+SCALAR static inline int enter(struct frame_record *frame, const struct value_program *program, uint64_t *word, uint64_t after) {
+    const struct function_hook *function = frame->function;
+    uint64_t object = function->argument & ~FUNCTION_HAS_VALUES;
+    if (object) {
+        uint64_t value = spilled(frame, object == 2 ? -SPILL_SECOND : -SPILL_FIRST);
+        *word++ = value << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENT << CONTROL_KIND_SHIFT;
+    }
+    *word++ = after << EVENT_TIME_SHIFT | function->head;
+    if (program->result_bytes) frame->label |= LABEL_RESULT;
+    frame->event = word;
+    return 1;
+}
+/// Bytes of the words after the values: ARGUMENTS, the object if there is one, and the enter.
+SCALAR static inline uint64_t bytes_after_values(const struct frame_record *frame) {
+    return frame->function->argument == FUNCTION_HAS_VALUES ? 16 : 24;
+}
+
+/// Apart, so that calls without strings need no space for them.
+SCALAR __attribute__((noinline)) static int write_strings(struct frame_record *frame, const struct value_program *program) {
     struct write_position *position = tracer_thread.position;
     if (position->cursor >= position->limit) return 0; // also in a forked child, whose memory is another process's
-    struct text texts[VALUE_TEXTS];
-    uint8_t copies[VALUE_BYTES];
-    unsigned count = 0, text_count = 0, used = 0;
-    for (unsigned n = 0; n < program->count; n++) {
-        const struct arguments_operation *operation = &operations_of(program)[n];
-        if (operation->kind != ARGUMENTS_STRING) {
-            count += operation->bytes;
-            continue;
-        }
-        struct text *text = &texts[text_count++];
-        uint64_t address = argument(frame, operation->source);
+    const struct value_step *steps = steps_of(program), *end = steps + program->count;
+    struct text texts[VALUE_TEXTS], *text = texts;
+    uint8_t copies[VALUE_BYTES + TEXT_SLACK];
+    unsigned count = program->fixed_bytes, used = 0;
+    for (const struct value_step *step = steps; step < end; step++) {
+        if (step->bytes) continue;
+        uint64_t address = word_of(frame, step);
         unsigned length = tracer_string_in_place(address, VALUE_BYTES, frame->stack_pointer);
         text->bytes = (const uint8_t *)address;
+        text->length = length - 1;
         text->how = ARGUMENTS_TEXT_WHOLE;
         if (!length) {
-            unsigned most = VALUE_BYTES - used;
-            if (!most) return 0;
-            uint8_t *copy = copies + used;
-            length = tracer_copy_string(copy, address, most, frame->stack_pointer);
-            if (length == most && copy[length - 1] != 0) return 0;
-            text->bytes = copy;
-            if (!length) {
-                text->how = ARGUMENTS_TEXT_UNREAD;
-            } else if (copy[length - 1] != 0) {
-                text->how = ARGUMENTS_TEXT_BROKEN;
-                length++;
-            }
-            used += length;
-            frame->enter_ticks = tracer_cycles(); // the call begins after the copying
+            unsigned some = copy_text(frame, text, copies + used, VALUE_BYTES - used);
+            if (!some) return 0;
+            used += some;
+            if (text->how == ARGUMENTS_TEXT_UNREAD) count += sizeof address;
         }
-        text->length = text->how == ARGUMENTS_TEXT_UNREAD ? 0 : length - 1;
-        count += 2 + (text->how == ARGUMENTS_TEXT_UNREAD ? (unsigned)sizeof address : text->length);
+        count += text++->length;
     }
     unsigned words = (count + ARGUMENTS_DATA_BYTES - 1) / ARGUMENTS_DATA_BYTES;
     if (words > VALUE_WORDS) return 0;
-    uint64_t *word = reserve(position, 8 * (words + more));
-    *after = frame->enter_ticks - position->base; // read once: a handler may set another, for words after its own
-    if (!word || *after >= 1ull << EVENT_START_BITS) return 0;
+    uint64_t *word = reserve(position, 8 * words + bytes_after_values(frame));
+    uint64_t after = frame->enter_ticks - position->base; // read once: a handler may set another, for words after its own
+    if (!word || after >= 1ull << EVENT_START_BITS) return 0;
     struct writer writer = {word, 0, 0};
-    const struct text *text = texts;
-    for (unsigned n = 0; n < program->count; n++) {
-        const struct arguments_operation *operation = &operations_of(program)[n];
-        if (operation->kind != ARGUMENTS_STRING) {
-            put(&writer, argument(frame, operation->source), operation->bytes);
+    text = texts;
+    for (const struct value_step *step = steps; step < end; step++) {
+        if (step->bytes) {
+            put(&writer, word_of(frame, step), step->bytes);
             continue;
         }
         put_text(&writer, text);
-        if (text->how == ARGUMENTS_TEXT_UNREAD) put(&writer, argument(frame, operation->source), 8);
-        text++;
+        if (text++->how == ARGUMENTS_TEXT_UNREAD) put(&writer, word_of(frame, step), 8);
     }
-    return finish(&writer, frame->function->counter, words, 0);
+    return enter(frame, program, finish(&writer, frame->function->counter, words, 0), after);
 }
 
 SCALAR static inline int fulfil(const struct frame_record *frame, const struct value_program *program) {
     const struct arguments_test *tests = (const struct arguments_test *)(tracer_value_plan + program->tests);
     for (unsigned n = 0; n < program->test_count; n++) {
-        if (!tracer_number_fulfils(&tests[n], argument(frame, operations_of(program)[tests[n].operation].source))) return 0;
+        if (!tracer_number_fulfils(&tests[n], word_of(frame, steps_of(program) + tests[n].operation))) return 0;
     }
     return 1;
 }
@@ -209,29 +215,68 @@ SCALAR int tracer_fulfils(const struct frame_record *frame) {
     return -1;
 }
 
-SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
+/// The first value is the only string, and the others have at most eight bytes.
+SCALAR static inline int write_text(struct frame_record *frame, const struct value_program *program, uint64_t now) {
     struct write_position *position = tracer_thread.position;
-    const struct function_hook *function = frame->function;
-    const struct value_program *program = program_of(frame);
-    uint64_t object = function->argument & ~FUNCTION_HAS_VALUES, more = 2ull + (object != 0);
-    uint64_t *word, after;
-    if (program->text_count) {
-        word = write_strings(frame, program, more, &after);
-        if (!word) return 0;
-    } else {
-        word = reserve(position, 8 * (program->words + more));
-        after = now - position->base; // read once: a handler may set another, for words after its own
-        if (!word || after >= 1ull << EVENT_START_BITS) return 0;
-        struct writer writer = {word, 0, 0};
-        for (unsigned n = 0; n < program->count; n++)
-            put(&writer, argument(frame, operations_of(program)[n].source), operations_of(program)[n].bytes);
-        word = finish(&writer, function->counter, program->words, 0);
+    if (position->cursor >= position->limit) return 0; // also in a forked child, whose memory is another process's
+    const struct value_step *step = steps_of(program);
+    uint64_t from = spilled(frame, step->offset), rest = 0;
+    unsigned length = tracer_string_in_place(from, VALUE_BYTES - 2 - 8, frame->stack_pointer), rest_bytes = program->fixed_bytes - 2u;
+    if (!length) return write_strings(frame, program);
+    length--;
+    if (rest_bytes) {
+        rest = spilled(frame, step[1].offset);
+        if (program->count > 2) rest = (rest & ~(~0ull << step[1].bytes * 8)) | spilled(frame, step[2].offset) << step[1].bytes * 8;
+        rest &= ~0ull >> (64 - rest_bytes * 8);
     }
-    if (object) *word++ = argument(frame, object == 2) << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENT << CONTROL_KIND_SHIFT;
-    *word++ = after << EVENT_TIME_SHIFT | function->head;
-    if (program->result_bytes) frame->label |= LABEL_RESULT;
-    frame->event = word;
-    return 1;
+    unsigned words = (2 + length + rest_bytes + 6) * 9363 >> 16; // a seventh
+    uint64_t *word = reserve(position, 8 * words + bytes_after_values(frame));
+    uint64_t after = now - position->base; // read once: a handler may set another, for words after its own
+    if (!word || after >= 1ull << EVENT_START_BITS) return 0;
+    uint64_t bits, some;
+    unsigned used = length;
+    __builtin_memcpy(&some, (const void *)from, 8);
+    bits = length | some << 16; // ARGUMENTS_TEXT_WHOLE is 0
+    if (used < 5) {
+        used += 2;
+    } else {
+        from += 5;
+        used -= 5;
+        *word++ = data(bits);
+        for (;; from += 7, used -= 7) {
+            __builtin_memcpy(&bits, (const void *)from, 8);
+            if (used < 7) break;
+            *word++ = data(bits);
+            __asm__ volatile(""); // LLVM would make four loops of it
+        }
+    }
+    bits &= ~(~0ull << used * 8);
+    if (rest_bytes) {
+        bits |= rest << used * 8;
+        used += rest_bytes;
+        if (used > 7) {
+            used -= 7;
+            *word++ = data(bits);
+            bits = rest >> (rest_bytes - used) * 8;
+        }
+    }
+    if (used) *word++ = data(bits);
+    *word++ = head(frame->function->counter, words, 0);
+    return enter(frame, program, word, after);
+}
+
+SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
+    const struct value_program *program = program_of(frame);
+    if (program->begins_with_text) return write_text(frame, program, now);
+    if (program->text_count) return write_strings(frame, program);
+    struct write_position *position = tracer_thread.position;
+    uint64_t *word = reserve(position, 8 * program->words + bytes_after_values(frame));
+    uint64_t after = now - position->base; // read once: a handler may set another, for words after its own
+    if (!word || after >= 1ull << EVENT_START_BITS) return 0;
+    struct writer writer = {word, 0, 0};
+    const struct value_step *steps = steps_of(program);
+    for (unsigned n = 0; n < program->count; n++) put(&writer, word_of(frame, &steps[n]), steps[n].bytes);
+    return enter(frame, program, finish(&writer, frame->function->counter, program->words, 0), after);
 }
 
 SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {

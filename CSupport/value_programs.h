@@ -17,6 +17,13 @@ struct value_piece {
     uint8_t down; // likewise
 };
 
+/// Where an argument is, of any program.
+struct value_step {
+    int16_t offset; // as that of a piece
+    uint8_t bytes; // how many of the value count; 0: it is a string
+    uint8_t vector; // it is in the vector register of this number less 1, and not in memory; 0: it is
+};
+
 /// A program, by its number less 1.
 struct value_program {
     const struct value_piece *pieces; // all its values; 0: one is a string or in a vector register, or there are tests
@@ -32,9 +39,12 @@ struct value_program {
     uint8_t words; // DATA words of their values; with strings: at least; more than VALUE_WORDS: the trampolines leave it to Swift
     uint8_t text_count; // number of strings among the operations; more than VALUE_TEXTS: as above
     uint8_t failure; // ARGUMENTS_FAILS_
-    uint8_t unused;
-    uint32_t operations, tests; // offsets in the plan
-    uint32_t unused_too;
+    uint8_t fixed_bytes; // of the values, but for the bytes of the strings and their addresses
+    uint32_t steps; // index of the first of `count` steps
+    uint32_t tests; // offset in the plan
+    uint8_t
+        begins_with_text; // its first value is the only string, and the others, two at most, have eight bytes at most; none is in a vector
+    uint8_t unused[3];
 };
 _Static_assert(sizeof(struct value_program) == PROGRAM_BYTES && AT(value_program, pieces, PROGRAM_PIECES) &&
                    AT(value_program, head, PROGRAM_HEAD) && AT(value_program, result_head, PROGRAM_RESULT_HEAD) &&
@@ -47,13 +57,16 @@ _Static_assert(sizeof(struct value_piece) == PIECE_BYTES && AT(value_piece, offs
                    AT(value_piece, down, PIECE_DOWN) && VALUE_WORD_BYTES == ARGUMENTS_DATA_BYTES,
                "piece");
 extern const struct value_program *tracer_value_programs __attribute__((visibility("hidden")));
+extern const struct value_step *tracer_value_steps __attribute__((visibility("hidden")));
 extern const uint8_t *tracer_value_plan __attribute__((visibility("hidden"))); // struct arguments_file
 /// The recording clock is the kernel's, which trampolines ask by a call.
 extern uint32_t tracer_reads_kernel_clock __attribute__((visibility("hidden")));
 /// Distance from the thread pointer to the thread's errno; 0: libc's is not known.
 extern uint64_t tracer_errno_distance __attribute__((visibility("hidden")));
-static inline void tracer_set_value_programs(const struct value_program *programs, const void *plan, uint32_t reads_kernel_clock) {
+static inline void tracer_set_value_programs(const struct value_program *programs, const struct value_step *steps, const void *plan,
+                                             uint32_t reads_kernel_clock) {
     tracer_value_plan = plan;
+    tracer_value_steps = steps;
     tracer_reads_kernel_clock = reads_kernel_clock;
     tracer_value_programs = programs;
 }

@@ -26,6 +26,9 @@ take_wide(a: long, b: long, c: long, d: long, e: long, f: long, g: long, h: long
 take_pointer(a: pointer) -> pointer
 take_string(a: string) -> int
 take_strings(a: string, n: int, b: string)
+take_text(a: string, n: int, c: short) -> int
+take_word(a: string, n: u64)
+take_char(a: string, n: uchar) -> int errno
 take_names(c: colour, o: options, only_d: int when o has D E, only_red: int when c is RED, m: octal, h: hex4) -> colour
 take_nothing()
 fails(with: int) -> int errno
@@ -55,6 +58,10 @@ APART long take_wide(long a, long b, long c, long d, long e, long f, long g, lon
 APART void *take_pointer(void *a) { OPAQUE(); return a; }
 APART int take_string(const char *a) { OPAQUE(); return a && (uintptr_t)a > 65536 ? (int)strlen(a) : -1; }
 APART void take_strings(const char *a, int n, const char *b) { USED(a); USED(n); USED(b); }
+APART int take_text(const char *a, int n, short c) { USED(a); return n + c; }
+APART void take_word(const char *a, uint64_t n) { USED(a); USED(n); }
+APART int take_char(const char *a, unsigned char n) { USED(a); errno = 2; return n & 1 ? -1 : n; }
+const char edges[8192] __attribute__((aligned(4096))) = {[0 ... 4094] = 'e', [4096 ... 8190] = 'f'};
 APART int take_names(int c, unsigned o, int d, int red, unsigned m, unsigned h) { USED(c); USED(o); USED(d); USED(red); USED(m); USED(h); return c; }
 APART void take_nothing(void) { OPAQUE(); }
 APART int fails(int with) { OPAQUE(); errno = with; return with ? -1 : 5; }
@@ -72,7 +79,9 @@ int take_ints(int, unsigned, int32_t, uint32_t), take_string(const char *), take
 long take_longs(long, unsigned long, size_t, ssize_t), fails_long(int), take_wide(long, long, long, long, long, long, long, long, long, long);
 uint64_t take_many(int, int, int, int, int, int, int, int, long, signed char, unsigned short, uint64_t);
 void *take_pointer(void *), *fails_null(int);
-void take_strings(const char *, int, const char *), take_nothing(void);
+void take_strings(const char *, int, const char *), take_nothing(void), take_word(const char *, uint64_t);
+int take_text(const char *, int, short), take_char(const char *, unsigned char);
+extern const char edges[8192];
 """
 MAIN = r"""
 #include <errno.h>
@@ -95,6 +104,11 @@ static char *text(char *to, const char *from) { // as tracer prints it
     }
     end += sprintf(end, "\"%s", length > 512 ? "..." : "");
     return to;
+}
+static const char *number(int n) {
+    static char buffer[16];
+    sprintf(buffer, "%d", n);
+    return n & 1 ? "-1 ENOENT" : buffer;
 }
 static const char *const texts[] = {"", "a", "seven c", "eight ch", "a path/with spaces", "tab\tline\nquote\"back\\slash\001", "gr\303\274n \342\202\254"};
 static void words(long n) {
@@ -125,12 +139,21 @@ int main(void) {
         own[n] = long_text[n] = 0;
         printf("take_string(%s) = %d\n", text(buffer, long_text), take_string(long_text));
         printf("take_string(%s) = %d\n", text(buffer, own), take_string(own));
+        if (n < 130) { // a string that is written from where it is, with others of all widths behind it
+            printf("take_text(%s, %d, %d) = %d\n", text(buffer, own), -n, n * 300 - 32000, take_text(own, -n, n * 300 - 32000));
+            printf("take_word(%s, %" PRIu64 ")\n", text(buffer, own), ~(uint64_t)n << 7), take_word(own, ~(uint64_t)n << 7);
+            printf("take_char(%s, %d) = %s\n", text(buffer, own), n, number(n)), take_char(own, n);
+        }
         if (n < 100) {
             take_strings(long_text, n, own);
             printf("take_strings(%s, %d, ", text(buffer, long_text), n);
             printf("%s)\n", text(buffer, own));
         }
         free(long_text);
+    }
+    for (int n = 0; n < 60; n++) { // up to the last byte of a page that lasts; the next one is not the string's
+        printf("take_string(%s) = %d\n", text(buffer, edges + 4095 - n), take_string(edges + 4095 - n));
+        printf("take_text(%s, 7, 8) = 15\n", text(buffer, edges + 4095 - n)), take_text(edges + 4095 - n, 7, 8);
     }
     take_string(0);
     printf("take_string(NULL) = -1\n");

@@ -104,19 +104,24 @@ enum ArgumentPlan {
     /// The programs of the only plan.
     private static func makePrograms() {
         let plan = plans[0], count = plan.count
-        var mostPieces = 0
+        var mostSteps = 0, mostPieces = 0
         for n in 0..<count {
             let all = operations(of: UInt16(n &+ 1))
+            mostSteps &+= all.count
             mostPieces &+= all.count &+ (8 &* all.count &+ dataBytes) / dataBytes
         }
         guard let pages = Memory.pages(count &* MemoryLayout<value_program>.stride),
-            let space = Memory.pages(mostPieces &* MemoryLayout<value_piece>.stride)
+            let stepPages = Memory.pages(mostSteps &* MemoryLayout<value_step>.stride),
+            let piecePages = Memory.pages(mostPieces &* MemoryLayout<value_piece>.stride)
         else { return }
         let programs = pages.assumingMemoryBound(to: value_program.self)
-        var pieces = space.assumingMemoryBound(to: value_piece.self)
+        let steps = stepPages.assumingMemoryBound(to: value_step.self)
+        var pieces = piecePages.assumingMemoryBound(to: value_piece.self), stepCount = 0
         for n in 0..<count {
             let number = UInt16(n &+ 1), all = operations(of: number), result = result(number), tests = tests(of: number)
             var bytes = 0, texts = 0
+            var program = value_program()
+            program.steps = UInt32(stepCount)
             for operation in all {
                 // Swift alone follows pointers: a program of more words than VALUE_WORDS is left to it.
                 if operation.kind > UInt8(ARGUMENTS_RESULT) || operation.step_count > 0 || operation.length != 0 {
@@ -125,16 +130,19 @@ enum ArgumentPlan {
                 let isString = operation.kind == UInt8(ARGUMENTS_STRING)
                 if isString { texts &+= 1 }
                 bytes &+= isString ? 2 : Int(operation.bytes)
+                steps[stepCount] = step(operation)
+                stepCount &+= 1
             }
             let words = (bytes &+ dataBytes &- 1) / dataBytes, isTested = purpose(plan.content) == .keep && !tests.isEmpty
-            var program = value_program()
             program.head = Event.arguments(UInt32(number), words: UInt32(words), isResult: false).word
             program.reserved = UInt8(8 &* (min(words, Int(VALUE_WORDS)) &+ 2))
             program.test_count = isTested ? UInt8(tests.count) : 0
             program.count = UInt8(all.count)
             program.words = UInt8(min(words, Int(UInt8.max)))
             program.text_count = UInt8(texts)
-            program.operations = function(number).pointee.operations
+            program.fixed_bytes = UInt8(min(bytes, Int(UInt8.max)))
+            program.begins_with_text =
+                beginsWithText(UnsafeBufferPointer(start: steps + Int(program.steps), count: all.count), bytes) ? 1 : 0
             program.tests = function(number).pointee.tests
             if let result { note(result, number, in: &program) }
             let used = isTested || words > Int(VALUE_WORDS) ? 0 : makePieces(of: all, at: pieces)
@@ -149,7 +157,21 @@ enum ArgumentPlan {
             programs[n] = program
         }
         self.programs = programs
-        tracer_set_value_programs(programs, plan.content, Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0)
+        tracer_set_value_programs(
+            programs, steps, plan.content, Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0)
+    }
+    private static func step(_ operation: arguments_operation) -> value_step {
+        let source = Int(operation.source), bytes = operation.kind == UInt8(ARGUMENTS_STRING) ? 0 : operation.bytes
+        guard let offset = Spills.offset(source) else {
+            return value_step(offset: 0, bytes: bytes, vector: UInt8(source &- Int(ARGUMENTS_FROM_VECTOR) &+ 1))
+        }
+        return value_step(offset: Int16(offset), bytes: bytes, vector: 0)
+    }
+    /// What write_text (call_values.c) writes: a string, and at most two others. `bytes`: of them all, without those of the string.
+    private static func beginsWithText(_ steps: UnsafeBufferPointer<value_step>, _ bytes: Int) -> Bool {
+        guard let first = steps.first, first.bytes == 0, steps.count <= 3, bytes <= 2 &+ 8 else { return false }
+        for n in 0..<steps.count where steps[n].vector != 0 || n > 0 && steps[n].bytes == 0 { return false }
+        return true
     }
     private static func note(_ result: arguments_operation, _ number: UInt16, in program: inout value_program) {
         let isVector = result.source == UInt8(ARGUMENTS_FROM_VECTOR), words: UInt32 = result.bytes > UInt8(ARGUMENTS_DATA_BYTES) ? 2 : 1
