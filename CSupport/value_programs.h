@@ -17,7 +17,7 @@ struct value_piece {
     uint8_t down; // likewise
 };
 
-/// Where an argument is, of any program.
+/// The place of one argument.
 struct value_step {
     int16_t offset; // as that of a piece
     uint8_t bytes; // how many of the value count; 0: it is a string
@@ -39,7 +39,7 @@ struct value_program {
     uint8_t words; // DATA words of their values; with strings: at least; more than VALUE_WORDS: the trampolines leave it to Swift
     uint8_t text_count; // number of strings among the operations; more than VALUE_TEXTS: as above
     uint8_t failure; // ARGUMENTS_FAILS_
-    uint8_t fixed_bytes; // of the values, but for the bytes of the strings and their addresses
+    uint8_t fixed_bytes; // bytes of the values, without those of the strings and their addresses
     uint32_t steps; // index of the first of `count` steps
     uint32_t tests; // offset in the plan
     uint8_t

@@ -55,7 +55,7 @@ APART int take_mixed(double a, std::string_view b, float c, const std::string &d
 APART std::string take_returned(std::string_view a, const std::string &b) { BEGIN("take_returned") TEXT_OF(a), TEXT_OF(b), END("-"); return std::string(a) + b; }
 // Strings of other characters, and what only holds strings, are none.
 APART int take_others(const std::wstring &a, const std::u16string &b, std::u32string_view c, const std::vector<std::string> &d, const std::unique_ptr<std::string> &e, std::string *&f) {
-    BEGIN("take_others") AT(a), AT(b), OPAQUE(c), AT(d), AT(e), AT(f), END("%d", (int)c.size());
+    BEGIN("take_others") AT(a), AT(b), STRUCTURE(c, "{\"_M_len\": %zu, \"_M_str\": \"%p\"}", c.size(), (const void *)c.data()), AT(d), AT(e), AT(f), END("%d", (int)c.size());
     return c.size();
 }
 static __attribute__((noinline)) int take_local(const std::string &a, std::string_view b, std::string c, int d) {

@@ -88,7 +88,9 @@ struct ArgumentPlans {
             let globs = hidden.flatMap { $0.split(separator: ",").map(String.init) }, texts = try texts()
             // Reading debug information may take seconds: a plan that it goes into has a name of what it was made of.
             if !modules.isEmpty, conditions.isEmpty {
-                let parts = [ArgumentChoice.version] + lists + added + globs + texts.flatMap { [$0.path, $0.text] } + modules.map(\.stamp)
+                let parts =
+                    [ArgumentChoice.version, Self.toolStamp] + lists + added + globs + texts.flatMap { [$0.path, $0.text] }
+                    + modules.map(\.stamp)
                 let path = "\(folder)/modules-\(ArgumentChoice.hash(of: Array(parts.joined(separator: "\0").utf8)))"
                 if Self.isWhole(path) {
                     say(Self.notes(path))
@@ -210,6 +212,12 @@ struct ArgumentPlans {
             bytes += buffer[..<count]
         }
         return ferror(file) == 0 ? bytes : nil
+    }
+
+    /// Another build of the tool may read debug information otherwise.
+    private static var toolStamp: String {
+        var status = stat()
+        return stat("/proc/self/exe", &status) == 0 ? "\(status.st_size) \(status.st_mtim.tv_sec) \(status.st_mtim.tv_nsec)" : ""
     }
 
     /// As the agent finds the cache (CacheHome.swift).

@@ -39,6 +39,11 @@ package struct SourceType: Sendable, Equatable {
     package var name: String?
     /// Members of an aggregate of up to `mostBytes`; nil: they are not known.
     package var leaves: [Leaf]?
+    /// Members of a structure or a class of up to `mostBytes` that have names, in their order; those of base classes and unnamed members are its
+    /// own. nil: it is none, or they are not known.
+    package var fields: [SourceField]?
+    /// The type of an array's elements, of which there are as many as fit; empty: it is no array.
+    package var element: [SourceType] = []
     /// A class that is passed by a pointer to a copy, since it is not trivial for the purposes of calls (Itanium C++ ABI, 1.1).
     package var isByReference = false
     /// The string that an aggregate is, or that a pointer leads to; nil: it is none, or a char *.
@@ -56,6 +61,18 @@ package struct SourceType: Sendable, Equatable {
     }
 
     package static let unknown = SourceType(.unknown, bytes: 0)
+}
+
+package struct SourceField: Sendable, Equatable {
+    package var name: String
+    package var offset: Int
+    package var type: SourceType
+    /// The bits of a bit-field, counted from the lowest one of the byte at the offset (DWARF 5, 5.7.6); nil: it is none.
+    package var bits: Range<Int>?
+
+    package init(_ name: String, offset: Int, _ type: SourceType, bits: Range<Int>? = nil) {
+        (self.name, self.offset, self.type, self.bits) = (name, offset, type, bits)
+    }
 }
 
 /// Names of the values of an enumeration.

@@ -177,6 +177,7 @@ struct SourceTypeReader {
         let name = DebugInformation.string(&die, Int(DW_AT_name))
         if bytes < 0 || dwarf_hasattr(&die, UInt32(DW_AT_declaration)) != 0 { return .unknown }
         var type = SourceType(.aggregate, bytes: bytes, alignment: 1, name: name, leaves: [])
+        if Int(dwarf_tag(&die)) != DW_TAG_union_type { type.fields = [] }
         var count = 0, copying = Copying(), isKnown = true
         DebugInformation.forEachChild(of: die) { child in
             count += 1
@@ -201,7 +202,7 @@ struct SourceTypeReader {
             guard let isTrivial = copying.isTrivial else { return .unknown }
             type.isByReference = !isTrivial
         }
-        if bytes > SourceType.mostBytes { type.leaves = nil }
+        if bytes > SourceType.mostBytes { (type.leaves, type.fields) = (nil, nil) }
         type.text = SourceText(die)
         return type.aligned(&die)
     }
@@ -222,14 +223,22 @@ struct SourceTypeReader {
             let start: Int, end: Int
             if let first = Self.number(&die, Int(DW_AT_data_bit_offset)).flatMap({ Int(exactly: $0) }), first < 1 << 20 {
                 (start, end) = (first / 8, (first + Int(bits) + 7) / 8)
+                addField(&die, member, at: start, bits: first % 8..<first % 8 + Int(bits), to: &type)
             } else {
                 (start, end) = (offset, offset + max(member.byteCount, 1))
+                // DWARF 3, 5.5.6: counted from the highest bit of the storage unit.
+                let unit = Self.number(&die, Int(DW_AT_byte_size)) ?? UInt64(max(member.byteCount, 1))
+                if let above = Self.number(&die, Int(DW_AT_bit_offset)), unit <= 8, above + bits <= unit * 8 {
+                    let first = Int(unit * 8 - above - bits)
+                    addField(&die, member, at: offset + first / 8, bits: first % 8..<first % 8 + Int(bits), to: &type)
+                }
             }
             for byte in start..<end {
                 type.leaves?.append(SourceType.Leaf(offset: byte, byteCount: 1, alignment: 1, kind: .integer))
             }
             return member
         }
+        addField(&die, member, at: offset, to: &type)
         guard let own = member.own else {
             type.leaves = nil
             return member
@@ -242,6 +251,22 @@ struct SourceTypeReader {
                 return leaf
             }
         return member
+    }
+
+    private func addField(
+        _ die: inout Dwarf_Die, _ member: SourceType, at offset: Int, bits: Range<Int>? = nil, to type: inout SourceType
+    ) {
+        guard let count = type.fields?.count, count <= SourceType.mostBytes else { // a damaged file may have any number
+            type.fields = nil
+            return
+        }
+        if Int(dwarf_tag(&die)) == DW_TAG_member, let name = DebugInformation.string(&die, Int(DW_AT_name)) {
+            type.fields?.append(SourceField(name, offset: offset, member, bits: bits))
+        } else {
+            for field in member.fields ?? [] {
+                type.fields?.append(SourceField(field.name, offset: offset + field.offset, field.type, bits: field.bits))
+            }
+        }
     }
 
     private static func offset(_ die: inout Dwarf_Die) -> Int? {
@@ -269,6 +294,7 @@ struct SourceTypeReader {
         }
         var type = SourceType(.aggregate, bytes: size, alignment: element.alignment, leaves: nil)
         type.isByReference = element.isByReference // as a member of a class
+        type.element = [element]
         if count * element.byteCount <= SourceType.mostBytes, let own = element.own, own.count * count <= SourceType.mostBytes {
             type.leaves = (0..<count).flatMap { n in
                 own.map { leaf in

@@ -216,7 +216,13 @@ extension Prototype {
     mutating func hideSecrets(_ globs: [String]) {
         func last(_ name: String) -> String { String(name.split { ".>".contains($0) }.last ?? "") } // the member of a path
         hide { parameter in globs.contains { fnmatch($0, parameter, 0) == 0 || fnmatch($0, last(parameter), 0) == 0 } }
-        let secret = Set(parameters.filter { $0.type.isText && ArgumentChoice.secretNames.contains(last($0.name)) }.map(\.name))
+        let secret = Set(
+            parameters.filter { parameter in
+                if case .structure(let form) = parameter.type {
+                    return form.contains { if case .characters = $0.type { ArgumentChoice.secretNames.contains($0.name) } else { false } }
+                }
+                return parameter.type.isText && ArgumentChoice.secretNames.contains(last(parameter.name))
+            }.map(\.name))
         hide { secret.contains($0) }
     }
 }

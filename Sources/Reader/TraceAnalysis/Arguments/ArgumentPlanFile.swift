@@ -74,7 +74,7 @@ extension Prototype {
     package func operations(on machine: UInt16) -> [arguments_operation] {
         var all: [arguments_operation] = []
         for (parameter, place) in zip(parameters, places(on: machine)) where parameter.type.byteCount > 0 {
-            if let operation = place?.operation(parameter.type) { all.append(operation) }
+            if let place { all += place.operations(parameter.type) }
         }
         if let result {
             var operation = arguments_operation()
@@ -91,8 +91,8 @@ extension Prototype {
     func operation(of subject: CallSubject, on machine: UInt16) -> Int? {
         guard case .argument(let name) = subject else { return result.map { _ in operations(on: machine).count - 1 } }
         guard let index = parameters.firstIndex(where: { $0.name == name }) else { return nil }
-        let isRead = zip(parameters, places(on: machine)).map { $0.type.byteCount > 0 && $1?.operation($0.type) != nil }
-        return isRead[index] ? isRead[..<index].count { $0 } : nil
+        let counts = zip(parameters, places(on: machine)).map { $0.type.byteCount > 0 ? $1?.operations($0.type).count ?? 0 : 0 }
+        return counts[index] > 0 ? counts[..<index].reduce(0, +) : nil
     }
 
     /// The place of each parameter; nil: it is not passed.

@@ -27,8 +27,8 @@ package struct CallingStandard {
         case one(ArgumentSource)
         /// In two registers, 8 bytes each.
         case pair(ArgumentSource, ArgumentSource)
-        /// In several others, or in memory of several words, which begin at this one.
-        case registers
+        /// In several others, this many bytes in each; or in memory of several words, which begin at this one.
+        case registers([ArgumentSource], bytes: Int)
         case memory(word: Int)
         case nothing
         /// Its type is not known, or that of an argument before it.
@@ -135,13 +135,19 @@ package struct CallingStandard {
             guard integers + needed <= registers, vectors + others <= Self.vectorRegisters else {
                 return stack(type.byteCount, alignment: type.alignment)
             }
-            let place: Place =
-                needed + others == 1
-                ? .one(needed == 1 ? .register(integers) : .vector(vectors))
-                : needed == 2 ? .pair(.register(integers), .register(integers + 1)) : .registers
-            integers += needed
-            vectors += others
-            return place
+            let sources: [ArgumentSource] = classes.compactMap { each in
+                switch each {
+                case .none: return nil
+                case .integer:
+                    integers += 1
+                    return .register(integers - 1)
+                case .vector:
+                    vectors += 1
+                    return .vector(vectors - 1)
+                }
+            }
+            if sources.count == 1 { return .one(sources[0]) }
+            return needed == 2 ? .pair(sources[0], sources[1]) : .registers(sources, bytes: 8)
         }
     }
 
@@ -167,7 +173,7 @@ package struct CallingStandard {
                 return stack(type.byteCount, alignment: max(type.alignment, 8))
             }
             vectors += members
-            return .registers
+            return .registers((vectors - members..<vectors).map { .vector($0) }, bytes: leaves[0].byteCount)
         }
         if type.byteCount > 16 { return integer() } // the address of a copy
         if leaves.contains(where: { $0.alignment >= 16 }) { return pair() }
@@ -179,7 +185,7 @@ package struct CallingStandard {
             return stack(type.byteCount, alignment: 8)
         }
         integers += needed
-        return needed == 2 ? .pair(.register(integers - 2), .register(integers - 1)) : .registers
+        return needed == 2 ? .pair(.register(integers - 2), .register(integers - 1)) : .one(.register(integers - 1))
     }
     /// 16 bytes with an alignment of 16 begin at an even register.
     private mutating func pair() -> Place {
@@ -189,7 +195,7 @@ package struct CallingStandard {
             return stack(16, alignment: 16)
         }
         integers += 2
-        return .registers
+        return .pair(.register(integers - 2), .register(integers - 1))
     }
     /// Number of members of a homogeneous aggregate (AAPCS64 5.9.5); nil: it is none.
     private static func homogeneous(_ type: SourceType, _ leaves: [SourceType.Leaf]) -> Int? {

@@ -89,7 +89,7 @@ extension RecordedPrototype {
     }
     func type(_ subject: CallSubject) -> ArgumentType? {
         switch subject {
-        case .argument(let name): prototype.parameters.first { $0.name == name }?.type
+        case .argument(let name): prototype.named(name)?.type
         case .result: prototype.result?.type
         case .errno: .error
         }
@@ -101,7 +101,7 @@ extension RecordedPrototype {
         guard case .integer(_, _, .decimal) = type(subject) else { return false }
         let name =
             switch subject {
-            case .argument(let name): prototype.parameters.first { $0.name == name }?.typeName
+            case .argument(let name): prototype.named(name)?.typeName
             case .result, .errno: prototype.result?.typeName
             }
         return !["fd", "pid_t", "uid_t", "gid_t", "bool", "char", "schar", "uchar"].contains(name ?? "")
@@ -114,7 +114,13 @@ extension RecordedPrototype {
         switch (type, condition.operand) {
         case (.secret, _): return "\(name) is hidden: its values are not recorded"
         case (.opaque, _), (.unavailable, _): return "the values of \(name) are not recorded"
-        case (.strings, _), (.time, _), (.socketAddress, _): return "\(name) has several values, which conditions do not compare"
+        case (.structure(let form), _):
+            let example = form.fields.first.map { ": compare one of them, \(name).\($0.name)" } ?? ""
+            return "\(name) has several values\(example)"
+        case (.characters, .text): return nil
+        case (.characters, _): return "\(name) is a string: compare it with a text in quotes"
+        case (.strings, _), (.time, _), (.socketAddress, _), (.array, _):
+            return "\(name) has several values, which conditions do not compare"
         case (.floatingPoint, _): return "\(name) is a floating-point number, which conditions do not compare"
         case (.text, .number(0)) where isMember(condition.subject): return "\(name) is a string: compare it with a text in quotes"
         case (.string, .text), (.string, .number(0)), (.text, .text), (.text, .number(0)): return nil
@@ -141,7 +147,7 @@ extension RecordedPrototype {
         _ subject: CallSubject, _ arguments: NamedArguments?, _ result: (value: ArgumentValue, errno: String?)?
     ) -> ArgumentValue? {
         switch subject {
-        case .argument(let name): arguments?.values.first { $0.name == name }?.value
+        case .argument(let name): arguments?.values.value(name)
         case .result: result?.value
         case .errno: result.flatMap { errno($0) }
         }

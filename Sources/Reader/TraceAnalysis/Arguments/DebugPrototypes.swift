@@ -34,6 +34,7 @@ package struct DebugPrototype: Sendable {
         prototype = Prototype(names: [function.name], isLibc: false, parameters: [], result: nil)
         guard function.convention != .other, let places = try Placed(function, machine) else { throw .convention }
         guard function.parameters.count <= Prototype.mostParameters else { throw .unplaced }
+        var words = 0 // structures are passed in these
         for (n, parameter) in function.parameters.enumerated() {
             guard let place = places.all[n] else { continue }
             var own = Prototype.Parameter(name: name(of: parameter, n), typeName: "opaque", type: .opaque)
@@ -41,11 +42,20 @@ package struct DebugPrototype: Sendable {
             case .source(let source):
                 (own.typeName, own.type) = type(parameter.type)
                 own.place = ValuePlace(source)
-                if own.type.byteCount == 0 || own.place?.operation(own.type) == nil { (own.typeName, own.type) = ("opaque", .opaque) }
+                if own.type.byteCount == 0 || own.place?.operations(own.type).isEmpty != false {
+                    (own.typeName, own.type) = ("opaque", .opaque)
+                }
             case .text(let place):
                 (own.typeName, own.type) = ("text", .text(.described))
                 own.place = place
-                if place.operation(own.type) == nil { (own.typeName, own.type) = ("opaque", .opaque) }
+                if place.operations(own.type).isEmpty { (own.typeName, own.type) = ("opaque", .opaque) }
+            case .structure(let place, let byteCount, let isBehind):
+                guard let form = structure(parameter.type, byteCount, isBehind: isBehind) else { break }
+                let count = place.operations(.structure(form)).count
+                // The agent reads so many words of one call.
+                guard count > 0, function.parameters.count + words + count <= Prototype.mostParameters else { break }
+                words += count
+                (own.typeName, own.type, own.place) = (form.text, .structure(form), place)
             case .opaque: break
             case .unavailable: (own.typeName, own.type) = ("unavailable", .unavailable)
             }
@@ -86,6 +96,7 @@ package struct DebugPrototype: Sendable {
     private static func chosen(_ item: Prototype.Parameter, _ own: Prototype.Parameter) -> Prototype.Parameter {
         var item = item
         if item.typeName.isEmpty { return own }
+        if case .structure = own.type { return own }
         guard own.type.byteCount > 0, !own.type.isText || item.type.isText || item.type == .pointer, item.type.byteCount > 0,
             own.type.isFloatingPoint == item.type.isFloatingPoint
         else { return own }
@@ -122,7 +133,7 @@ package struct DebugPrototype: Sendable {
         } else {
             item.place = ValuePlace(source, member, as: item.type)
         }
-        if item.place?.operation(item.type) == nil {
+        if item.place?.operations(item.type).isEmpty != false {
             throw PrototypeProblem(reason: "\(item.name) cannot be recorded as \(item.typeName)")
         }
         return item
@@ -134,6 +145,49 @@ package struct DebugPrototype: Sendable {
         return prototype.parameters.contains { $0.name == text } ? "\(text)_\(n + 1)" : text
     }
 
+    /// How a structure of which so many bytes are recorded is shown; nil: not at all.
+    private mutating func structure(_ type: SourceType, _ byteCount: Int, isBehind: Bool) -> StructureForm? {
+        var left = StructureForm.mostFields
+        guard let fields = fields(type, byteCount, 0, &left) else { return nil }
+        return StructureForm(fields: fields, byteCount: byteCount, isBehind: isBehind)
+    }
+    private mutating func fields(_ whole: SourceType, _ byteCount: Int, _ depth: Int, _ left: inout Int) -> [StructureForm.Field]? {
+        guard let all = whole.fields, !all.isEmpty, all.count <= left, whole.text == nil else { return nil }
+        left -= all.count
+        var fields: [StructureForm.Field] = []
+        for (n, each) in all.enumerated() {
+            var own = StructureForm.Field(name: each.name, typeName: "opaque", type: .opaque, offset: each.offset)
+            if !Prototype.isName(own.name) || own.name.contains(".") { own.name = "m\(n + 1)" }
+            while fields.contains(where: { $0.name == own.name }) { own.name += "_\(n + 1)" }
+            own.bits = each.bits.map { StructureForm.Bits(shift: $0.lowerBound, count: $0.count) }
+            let end = each.offset + (own.bits.map { ($0.shift + $0.count + 7) / 8 } ?? each.type.byteCount)
+            if end <= byteCount, own.bits.map({ $0.shift + $0.count <= 64 }) != false {
+                if let element = each.type.element.first {
+                    if let found = array(element, count: each.type.byteCount / element.byteCount) { (own.typeName, own.type) = found }
+                } else if each.type.kind == .aggregate {
+                    if depth < StructureForm.deepest, let nested = self.fields(each.type, byteCount - each.offset, depth + 1, &left) {
+                        let form = StructureForm(fields: nested, byteCount: 0, isBehind: false)
+                        (own.typeName, own.type) = (form.text, .structure(form))
+                    }
+                } else {
+                    (own.typeName, own.type) = scalar(each.type)
+                }
+            }
+            fields.append(own)
+        }
+        return fields
+    }
+    private mutating func array(_ element: SourceType, count: Int) -> (String, ArgumentType)? {
+        if element.name == "char", element.byteCount == 1 { return ("text[\(count)]", .characters(count)) }
+        let (name, type) = scalar(element)
+        if element.kind == .aggregate || type.byteCount == 0 || count > StructureForm.mostElements { return nil }
+        return ("\(name)[\(count)]", .array(type, count: count))
+    }
+    /// A member's type. What it points to is not recorded.
+    private mutating func scalar(_ type: SourceType) -> (String, ArgumentType) {
+        let found = self.type(type)
+        return found.1 == .string ? ("pointer", .pointer) : found
+    }
     private mutating func type(_ type: SourceType) -> (String, ArgumentType) {
         switch type.kind {
         case .boolean: return ("bool", ArgumentType.byName["bool"]!)
@@ -190,6 +244,8 @@ private struct Placed {
     enum Place {
         case source(ArgumentSource)
         case text(ValuePlace)
+        /// A structure, of which so many bytes are recorded.
+        case structure(ValuePlace, byteCount: Int, isBehind: Bool)
         /// It is passed, and nothing of it is shown.
         case opaque
         case unavailable
@@ -262,7 +318,8 @@ private struct Placed {
             return source.map { .text(ValuePlace(behind: $0, text)) } ?? .unavailable
         }
         switch parameter.type.kind {
-        case .aggregate, .complex, .vector, .unknown, .void: return .opaque
+        case .aggregate: return structure(parameter, expected, found, areHomesKnown) ?? .opaque
+        case .complex, .vector, .unknown, .void: return .opaque
         case .integer where parameter.type.byteCount > 8: return .opaque
         case .floatingPoint where parameter.type.byteCount != 4 && parameter.type.byteCount != 8: return .opaque
         default: break
@@ -300,6 +357,37 @@ private struct Placed {
         case .pair(let first, let second): return ValuePlace(first, second, text)
         case .memory(let word): return ValuePlace(.stack(word), .stack(word + 1), text)
         case .registers, .nothing, .unknown: return nil
+        }
+    }
+    /// The place of a structure; nil: it is not known, or it is passed by the address of a copy that is no plain memory yet.
+    private func structure(
+        _ parameter: SourceParameter, _ expected: CallingStandard.Place, _ found: ArgumentSource?, _ areHomesKnown: Bool
+    ) -> Place? {
+        let type = parameter.type, bytes = type.byteCount
+        if parameter.isArtificial || type.isByReference || bytes == 0 || bytes > SourceType.mostBytes { return nil }
+        func words(_ sources: [ArgumentSource], _ each: Int = 8) -> Place {
+            .structure(ValuePlace(words: sources, bytes: each), byteCount: sources.count * each, isBehind: false)
+        }
+        func memory(_ word: Int) -> Place { words((word..<word + (bytes + 7) / 8).map { .stack($0) }) }
+        if let (first, second) = pair(parameter) { return words([first, second]) }
+        switch found {
+        case .stack(let word): return memory(word)
+        case let source?: if bytes <= 8 { return words([source]) }
+        case nil: break
+        }
+        // gcc says in pieces, or not at all, what the function needs of it: all of it is passed nevertheless, unless the function is a copy.
+        let isPassed = function.compiler == .gcc && (parameter.location == .other || parameter.location == .none && !function.isLocal)
+        guard areHomesKnown, isPassed || isHome(parameter.location) else { return nil }
+        switch expected {
+        case .one(let source):
+            if isArm, bytes > 16 {
+                return .structure(ValuePlace(behind: source, bytes: bytes), byteCount: bytes, isBehind: true)
+            }
+            return words([source])
+        case .pair(let first, let second): return words([first, second])
+        case .registers(let sources, let each): return each <= 8 ? words(sources, each) : nil
+        case .memory(let word): return memory(word)
+        case .nothing, .unknown: return nil
         }
     }
     /// The registers that a location says a parameter is in at the first instruction.

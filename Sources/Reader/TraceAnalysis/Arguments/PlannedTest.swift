@@ -24,9 +24,7 @@ extension RecordedPrototype {
     /// - Parameter operation: index of the operation that reads what is asked about; nil: none does
     package func tests(_ condition: CallCondition, of operation: Int?) throws(PlannedTest.Problem) -> [PlannedTest] {
         if let problem = problem(condition) { throw .init(reason: problem) }
-        guard let operation, let type = type(condition.subject) else {
-            throw .init(reason: "\(prototype.names[0]) has no \(condition.subject.name)")
-        }
+        guard let type = type(condition.subject) else { throw .init(reason: "\(prototype.names[0]) has no \(condition.subject.name)") }
         if case .argument(let name) = condition.subject, !isAlwaysPassed(name) {
             throw .init(
                 reason: "\(name) is an argument of some calls only: which of them, is known after the recording: tracer report --where")
@@ -34,6 +32,10 @@ extension RecordedPrototype {
         if type == .text(.filled) {
             throw .init(reason: "\(condition.subject.name) is known when the call has ended, after the recording: tracer report --where")
         }
+        if case .argument(let name) = condition.subject, !prototype.parameters.contains(where: { $0.name == name }) {
+            throw .init(reason: "\(name) is a member of a structure, which is looked at after the recording: tracer report --where")
+        }
+        guard let operation else { throw .init(reason: "\(prototype.names[0]) has no \(condition.subject.name)") }
         if type.isText { return [try textTest(condition, operation)] }
         let isFlags = enumeration(type)?.areFlags ?? false
         var form = PlannedTest(operation: operation, comparison: 0, bytes: type.byteCount, isSigned: type.isSigned(areFlags: isFlags))

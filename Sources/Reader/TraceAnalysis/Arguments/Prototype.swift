@@ -26,6 +26,12 @@ package indirect enum ArgumentType: Equatable, Sendable {
     case floatingPoint(bytes: Int)
     /// One of an enumeration's values, or a sum of them.
     case named(String, bytes: Int, isSigned: Bool)
+    /// A structure that is passed by value; as a member, one within it.
+    case structure(StructureForm)
+    /// A member that is an array.
+    case array(ArgumentType, count: Int)
+    /// A member that is an array of char: a string, up to a zero byte.
+    case characters(Int)
     /// It is not recorded.
     case secret
     /// Something that is passed and not shown: a structure, a long double.
@@ -39,10 +45,20 @@ package indirect enum ArgumentType: Equatable, Sendable {
         case .integer(let bytes, _, _), .floatingPoint(let bytes), .named(_, let bytes, _): bytes
         case .folder, .error: 4
         case .pointer, .string, .text, .strings, .time, .socketAddress: 8
+        case .structure(let form): form.byteCount
+        case .array(let element, let count): element.byteCount * count
+        case .characters(let count): count
         case .secret, .opaque, .unavailable: 0
         }
     }
 
+    /// Only debug information says how it is passed.
+    var isDescribed: Bool {
+        switch self {
+        case .text(.described), .structure: true
+        default: false
+        }
+    }
     var isText: Bool {
         switch self {
         case .string, .text: true
@@ -178,17 +194,27 @@ package struct Prototype: Equatable, Sendable {
         return text
     }
 
-    /// Names of the enumerations that its types are.
+    /// Names of the enumerations that its types are, and those of members.
     var enumerations: Set<String> {
-        Set(
-            (parameters.map(\.type) + (result.map { [$0.type] } ?? [])).compactMap {
-                if case .named(let name, _, _) = $0 { name } else { nil }
-            })
+        var names: Set<String> = []
+        func add(_ type: ArgumentType) {
+            if case .named(let name, _, _) = type { names.insert(name) }
+            if case .array(let element, _) = type { add(element) }
+            if case .structure(let form) = type { for field in form.fields { add(field.type) } }
+        }
+        for parameter in parameters { add(parameter.type) }
+        if let result { add(result.type) }
+        return names
     }
 
-    /// Hides these parameters: their values are not recorded.
+    /// Hides these parameters: their values are not recorded. A structure is hidden as a whole if one of its members is meant.
     package mutating func hide(_ isHidden: (String) -> Bool) {
-        for n in parameters.indices where isHidden(parameters[n].name) {
+        func isMeant(_ parameter: Parameter) -> Bool {
+            if isHidden(parameter.name) { return true }
+            guard case .structure(let form) = parameter.type else { return false }
+            return form.contains { isHidden($0.name) }
+        }
+        for n in parameters.indices where isMeant(parameters[n]) {
             parameters[n].type = .secret
             parameters[n].typeName = "secret"
         }

@@ -47,10 +47,12 @@ package struct Prototypes: Sendable {
                 continue
             }
             var parser = try PrototypeParser(text, names, number), prototype = try parser.prototype()
-            if !isRecorded, let other = prototype.parameters.first(where: { $0.type == .text(.described) }) {
-                throw PrototypeError(
-                    reason: "\(other.name): text is a string that debug information describes: write string, std_string, str, …",
-                    line: number)
+            if !isRecorded, let other = prototype.parameters.first(where: \.type.isDescribed) {
+                let reason =
+                    other.type == .text(.described)
+                    ? "text is a string that debug information describes: write string, std_string, str, …"
+                    : "only debug information says how a structure is passed: write the function's name alone"
+                throw PrototypeError(reason: "\(other.name): \(reason)", line: number)
             }
             prototype.isLibc = isLibc
             prototypes.append(prototype)
@@ -122,7 +124,7 @@ struct PrototypeParser {
             }
             if count == 0, rest.hasPrefix("->") { count = 2 }
             if count == 0, rest.hasPrefix("-1") { count = 2 }
-            if count == 0, "(),:|[]".contains(first) { count = 1 }
+            if count == 0, "(),:|[]{}@*".contains(first) { count = 1 }
             guard count > 0 else { throw PrototypeError(reason: "\(first) means nothing in a prototype", line: line) }
             tokens.append(rest.prefix(count))
             rest = rest.dropFirst(count)
@@ -217,7 +219,58 @@ struct PrototypeParser {
         return path
     }
 
+    /// The members of a structure, whose brace is taken, up to the brace at the end.
+    private mutating func fields(_ depth: Int) throws(PrototypeError) -> [StructureForm.Field] {
+        var fields: [StructureForm.Field] = []
+        repeat {
+            var field = StructureForm.Field(name: try name("the name of a member"), typeName: "", type: .opaque, offset: 0)
+            try need(":", "after the member \(field.name)")
+            if take("{") {
+                if depth == StructureForm.deepest { throw fail("\(field.name) is nested too deep") }
+                let form = StructureForm(fields: try self.fields(depth + 1), byteCount: 0, isBehind: false)
+                (field.typeName, field.type) = (form.text, .structure(form))
+            } else {
+                if token == "*" { throw fail("the type of the member \(field.name) is missing before *") }
+                (field.typeName, field.type) = try type()
+                if take("[") {
+                    let count = try count("the number of elements of \(field.name)")
+                    try need("]", "after \(count)")
+                    field.type = field.type == .text(.described) ? .characters(count) : .array(field.type, count: count)
+                    field.typeName += "[\(count)]"
+                }
+            }
+            try need("@", "after the type of \(field.name)")
+            field.offset = try count("the offset of \(field.name)")
+            if take(":") {
+                let shift = try count("the first bit of \(field.name)")
+                try need(":", "after the first bit of \(field.name)")
+                field.bits = StructureForm.Bits(shift: shift, count: try count("the number of bits of \(field.name)"))
+                if shift > 7 || !(1...64 - shift).contains(field.bits!.count) { throw fail("\(field.name) has more than 64 bits") }
+            }
+            fields.append(field)
+        } while take(",") && fields.count < StructureForm.mostFields
+        try need("}", "after the members")
+        return fields
+    }
+    private mutating func count(_ what: String) throws(PrototypeError) -> Int {
+        guard let token, let number = Int(token), (0..<4096).contains(number) else { throw fail("\(what) is missing") }
+        next += 1
+        return number
+    }
+    private mutating func structure(isBehind: Bool) throws(PrototypeError) -> (String, ArgumentType) {
+        let fields = try fields(0)
+        try need("[", "after the members, before the number of bytes")
+        let form = StructureForm(fields: fields, byteCount: try count("the number of bytes"), isBehind: isBehind)
+        try need("]", "after the number of bytes")
+        return (form.text, .structure(form))
+    }
+
     private mutating func type() throws(PrototypeError) -> (String, ArgumentType) {
+        if take("{") { return try structure(isBehind: false) }
+        if take("*") {
+            try need("{", "after *")
+            return try structure(isBehind: true)
+        }
         let name = try name("a type")
         if name == "bytes" || name == "sockaddr" {
             try need("[", "after \(name): \(name)[n], where n is the parameter that counts its bytes")
@@ -239,6 +292,7 @@ struct PrototypeParser {
         let (name, type) = try type()
         switch type {
         case .string, .text: throw fail("a result is no string: its type is pointer")
+        case .structure, .array, .characters: throw fail("structures as results are not recorded")
         case .strings, .time, .socketAddress: throw fail("what a result points to is not recorded: its type is pointer")
         default: break
         }

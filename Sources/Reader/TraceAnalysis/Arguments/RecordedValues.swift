@@ -100,6 +100,8 @@ package struct RecordedPrototype: Sendable {
     static let conditionMark = "#when "
     /// Some parameter is there only with some values of another.
     private let hasConditions: Bool
+    /// Some parameter has members, by whose paths they are asked for.
+    private let hasStructures: Bool
     /// The parameter whose bytes the call writes.
     private let filled: String?
 
@@ -113,6 +115,7 @@ package struct RecordedPrototype: Sendable {
             String($0.dropFirst(Self.conditionMark.count))
         }
         hasConditions = first.parameters.contains { $0.condition != nil }
+        hasStructures = first.parameters.contains { if case .structure = $0.type { true } else { false } }
         filled = first.parameters.first { $0.type == .text(.filled) }?.name
         let name = machine == 62 ? "x86_64" : machine == 183 ? "aarch64" : ""
         enumerations = Dictionary(
@@ -157,7 +160,7 @@ package struct RecordedPrototype: Sendable {
         return argument(name, values)
     }
     package func argument(_ name: String, _ values: RecordedValues) -> ArgumentValue? {
-        if hasConditions { return arguments(values).first { $0.name == name }?.value }
+        if hasConditions || hasStructures { return arguments(values).value(name) }
         var reader = ByteReader(values.bytes)
         for parameter in prototype.parameters {
             var number: Int64?
@@ -183,7 +186,9 @@ package struct RecordedPrototype: Sendable {
     }
 
     /// False: calls have the parameter only with some values of another.
-    func isAlwaysPassed(_ name: String) -> Bool { !hasConditions || prototype.parameters.first { $0.name == name }?.condition == nil }
+    func isAlwaysPassed(_ name: String) -> Bool {
+        !hasConditions || prototype.parameters.first { name == $0.name || name.hasPrefix($0.name + ".") }?.condition == nil
+    }
 
     private func holds(_ condition: Prototype.Condition, _ numbers: [String: Int64]) -> Bool {
         guard let number = numbers[condition.parameter],
@@ -237,6 +242,7 @@ package struct RecordedPrototype: Sendable {
         case .string, .text: return string(&reader)
         case .strings: return strings(&reader)
         case .time, .socketAddress: return structure(type, &reader)
+        case .structure(let form): return structure(form, &reader)
         default: break
         }
         guard let bits = reader.integer(type.byteCount) else { return nil }
@@ -284,6 +290,47 @@ package struct RecordedPrototype: Sendable {
             ])
         }
         return SocketAddress.value(bytes) ?? .unavailable
+    }
+
+    private func structure(_ form: StructureForm, _ reader: inout ByteReader) -> ArgumentValue? {
+        if !form.isBehind { return reader.bytes(form.byteCount).map { members(form, $0[...]) } }
+        let recorded = string(&reader)
+        guard case .string(let bytes, let ending)? = recorded else { return recorded } // nobody could read it
+        return ending == .whole ? members(form, bytes[...]) : .unavailable
+    }
+    private func members(_ form: StructureForm, _ bytes: ArraySlice<UInt8>) -> ArgumentValue {
+        .structure(
+            form.fields.map { field in
+                let own = bytes.dropFirst(field.offset)
+                if let value = Self.unread(field.type) { return ArgumentField(name: field.name, value: value) }
+                if case .structure(let nested) = field.type { return ArgumentField(name: field.name, value: members(nested, own)) }
+                if let value = elements(field.type, own) { return ArgumentField(name: field.name, value: value) }
+                let value = field.bits.map { Self.bits($0, of: field.type, own) } ?? Array(own.prefix(field.type.byteCount))
+                var reader = ByteReader(value), number: Int64?
+                return ArgumentField(name: field.name, value: self.value(field.type, &reader, &number) ?? .unavailable)
+            })
+    }
+    /// nil: it is no array.
+    private func elements(_ type: ArgumentType, _ bytes: ArraySlice<UInt8>) -> ArgumentValue? {
+        switch type {
+        case .characters(let count): return .string(Array(bytes.prefix(count).prefix { $0 != 0 }), .whole)
+        case .array(let element, let count):
+            var reader = ByteReader(Array(bytes.prefix(type.byteCount))), number: Int64?
+            return .list((0..<count).map { _ in value(element, &reader, &number) ?? .unavailable }, .whole)
+        default: return nil
+        }
+    }
+    /// A bit-field as it would be without its width.
+    private static func bits(_ bits: StructureForm.Bits, of type: ArgumentType, _ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        let word = bytes.prefix(8).reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }, above = UInt64(64 - bits.shift - bits.count)
+        let isSigned =
+            switch type {
+            case .integer(_, let isSigned, _), .named(_, _, let isSigned): isSigned
+            default: false
+            }
+        let top = word << above, unused = UInt64(64 - bits.count)
+        let number = isSigned ? UInt64(bitPattern: Int64(bitPattern: top) >> Int64(unused)) : top >> unused
+        return (0..<type.byteCount).map { UInt8(truncatingIfNeeded: number >> UInt64($0 * 8)) }
     }
 
     private func string(_ reader: inout ByteReader) -> ArgumentValue? {

@@ -12,6 +12,8 @@ package struct ValuePlace: Equatable, Sendable {
         case libcxx
         /// nil: both words are in memory.
         case swift(ArgumentSource?)
+        /// In several places, of so many bytes each; the source is the first.
+        case words([ArgumentSource], bytes: Int)
     }
     private enum Length: Equatable {
         case source(ArgumentSource, bytes: Int, isSigned: Bool)
@@ -48,6 +50,9 @@ package struct ValuePlace: Equatable, Sendable {
     }
     init(swift first: ArgumentSource, _ second: ArgumentSource) { (source, reading) = (first, .swift(second)) }
 
+    /// A structure in registers or words of the stack: so many bytes of each, one after the other.
+    init(words: [ArgumentSource], bytes: Int) { (source, reading) = (words[0], .words(words, bytes: bytes)) }
+
     /// Bytes that the source is the address of.
     init(behind source: ArgumentSource, bytes: Int) { (self.source, steps, reading) = (source, [0], .bytes(bytes)) }
 
@@ -68,7 +73,7 @@ package struct ValuePlace: Equatable, Sendable {
             steps[last] += pointer
         case (.text, .libcxx?, .aggregate): reading = .libcxx
         case (.string, _, _), (.text, _, _), (.opaque, _, _), (.secret, _, _), (.unavailable, _, _), (.strings, _, _), (.time, _, _),
-            (.socketAddress, _, _):
+            (.socketAddress, _, _), (.structure, _, _), (.array, _, _), (.characters, _, _):
             return nil
         default:
             guard type.byteCount == member.type.byteCount else { return nil }
@@ -95,14 +100,27 @@ package struct ValuePlace: Equatable, Sendable {
         (self.source, reading) = (source, .counted(.source(count, bytes: type.byteCount, isSigned: isSigned)))
     }
 
+    /// One, or several of what is in several places; none: the agent does not read what is there.
+    func operations(_ type: ArgumentType) -> [arguments_operation] {
+        guard case .words(let words, let bytes) = reading else { return operation(type).map { [$0] } ?? [] }
+        let all = words.compactMap { word -> arguments_operation? in
+            guard let number = word.number else { return nil }
+            var operation = arguments_operation()
+            operation.kind = UInt8(ARGUMENTS_VALUE)
+            operation.source = number
+            operation.bytes = UInt8(bytes)
+            return operation
+        }
+        return all.count == words.count ? all : []
+    }
     /// nil: the agent does not read what is there.
-    func operation(_ type: ArgumentType) -> arguments_operation? {
+    private func operation(_ type: ArgumentType) -> arguments_operation? {
         guard let number = source.number, steps.count <= Int(ARGUMENTS_MOST_STEPS), steps.allSatisfy({ UInt16(exactly: $0) != nil }) else {
             return nil
         }
         var operation = arguments_operation()
         operation.source = number
-        operation.bytes = UInt8(type.byteCount)
+        operation.bytes = UInt8(min(type.byteCount, 8)) // in memory they are counted apart
         operation.step_count = UInt8(steps.count)
         withUnsafeMutableBytes(of: &operation.steps) { offsets in
             for (n, step) in steps.enumerated() { offsets.storeBytes(of: UInt16(step), toByteOffset: n * 2, as: UInt16.self) }
@@ -115,6 +133,7 @@ package struct ValuePlace: Equatable, Sendable {
         case .bytes(let count):
             operation.kind = UInt8(ARGUMENTS_BYTES)
             operation.length_offset = UInt16(count)
+        case .words: return nil
         case .libcxx: operation.kind = UInt8(ARGUMENTS_LIBCXX)
         case .swift(let second):
             operation.kind = UInt8(ARGUMENTS_SWIFT)
