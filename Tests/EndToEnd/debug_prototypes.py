@@ -273,40 +273,265 @@ int main(void) {
 }
 """
 RUST = r"""
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+
+pub trait Shown { fn shown(&self) -> String; }
+impl Shown for f64 { fn shown(&self) -> String { real(*self) } }
+impl Shown for f32 { fn shown(&self) -> String { real(*self as f64) } }
+fn real(value: f64) -> String { if value.is_finite() { format!("{value:?}") } else { format!("\"{}\"", if value.is_nan() { "nan" } else if value < 0.0 { "-inf" } else { "inf" }) } }
+fn end<R: std::fmt::Display>(name: &str, arguments: std::fmt::Arguments, result: R) { println!("{name}\t{{{arguments}}}\t{result}"); }
+const OPAQUE: &str = "{\"opaque\": true}";
+
 #[derive(Clone, Copy)]
 pub struct Point { x: i32, y: f64 }
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Pair { a: i32, b: i32 }
+#[repr(C)]
+pub struct Large { all: [i64; 3] }
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Colour { Red, Green, Blue = 77 }
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(i16)]
+pub enum Cold { Freezing = -5, Mild = 5 }
+pub enum Shape { Round(f64), Square(f64, f64), None }
+
 #[inline(never)]
-pub fn take_numbers(a: i32, b: u8, c: i64, d: f64, e: bool, f: usize) -> i64 {
-    let (a, b, c, d, e, f) = (a, b, c, d, e, f); // what is shown is in memory, and these are copies
-    println!("take_numbers\t{{\"a\": {a}, \"b\": {b}, \"c\": {c}, \"d\": {d:?}, \"e\": {}, \"f\": {f}}}\t-", e as u8);
-    c + b as i64
+pub fn take_numbers(a: i32, b: u8, c: i64, d: f64, e: bool, f: usize, g: i16, h: u32, i: char) -> i64 {
+    let (a, b, c, d, e, f, g, h, i) = (a, b, c, d, e, f, g, h, i); // what is shown is in memory, and these are copies
+    let result = c.wrapping_add(b as i64);
+    end("take_numbers", format_args!("\"a\": {a}, \"b\": {b}, \"c\": {c}, \"d\": {}, \"e\": {}, \"f\": {f}, \"g\": {g}, \"h\": {h}, \"i\": {}", d.shown(), e as u8, i as u32), result);
+    result
+}
+#[inline(never)]
+pub fn take_reals(a: f32, b: f64, c: i32, d: f32) -> f32 {
+    let (a, b, c, d) = (a, b, c, d);
+    end("take_reals", format_args!("\"a\": {}, \"b\": {}, \"c\": {c}, \"d\": {}", a.shown(), b.shown(), d.shown()), d.shown());
+    d
 }
 #[inline(never)]
 pub fn take_texts(a: &str, b: i32, c: String, d: &[u8], e: u32) -> usize {
-    println!("take_texts\t{{\"a\": \"{a}\", \"b\": {b}, \"c\": \"{c}\", \"d\": {{\"opaque\": true}}, \"e\": {e}}}\t-");
-    a.len() + c.len() + d.len()
+    let result = a.len() + c.len() + d.len();
+    end("take_texts", format_args!("\"a\": {a:?}, \"b\": {b}, \"c\": {c:?}, \"d\": {OPAQUE}, \"e\": {e}"), result);
+    result
 }
 #[inline(never)]
-pub fn take_structures(a: Point, b: i32, c: Option<u32>, d: (u8, u16), e: &Point) -> f64 {
-    println!("take_structures\t{{\"a\": {{\"opaque\": true}}, \"b\": {b}, \"c\": {{\"opaque\": true}}, \"d\": {{\"opaque\": true}}, \"e\": \"{e:p}\"}}\t-");
-    a.y + c.unwrap_or(1) as f64 + d.1 as f64 + e.x as f64
+pub fn take_structures(a: Point, b: i32, c: Option<u32>, d: (u8, u16), e: &Point, f: [u8; 12], g: i32) -> f64 {
+    let result = a.y + c.unwrap_or(1) as f64 + d.1 as f64 + e.x as f64 + f[1] as f64;
+    end("take_structures", format_args!("\"a\": {OPAQUE}, \"b\": {b}, \"c\": {OPAQUE}, \"d\": {OPAQUE}, \"e\": \"{e:p}\", \"f\": {OPAQUE}, \"g\": {g}"), result.shown());
+    result
 }
-#[no_mangle]
 #[inline(never)]
-pub extern "C" fn take_plain(a: i32, b: f32, c: u64) -> i32 {
-    let (a, b, c) = (a, b, c);
-    println!("take_plain\t{{\"a\": {a}, \"b\": {b:?}, \"c\": {c}}}\t-");
+pub fn take_wide(a: i32, b: i128, c: u64, d: u128, e: i8) -> u16 {
+    end("take_wide", format_args!("\"a\": {a}, \"b\": {OPAQUE}, \"c\": {c}, \"d\": {OPAQUE}, \"e\": {e}"), b as u16);
+    black_box(d);
+    b as u16
+}
+#[inline(never)]
+pub fn take_empty(_: (), a: i32, _b: PhantomData<u8>, c: [u64; 0], d: i64) -> i64 {
+    black_box(c);
+    end("take_empty", format_args!("\"a\": {a}, \"d\": {d}"), d);
+    d
+}
+#[inline(never)]
+pub fn take_shapes(a: Shape, b: i32, c: Option<Box<i32>>, d: Result<u8, u8>, e: Option<Colour>, f: u8) -> bool {
+    let result = matches!(a, Shape::Round(_));
+    if let Shape::Square(x, y) = a { black_box(x + y); }
+    black_box((&c, d, e));
+    end("take_shapes", format_args!("\"a\": {OPAQUE}, \"b\": {b}, \"c\": {OPAQUE}, \"d\": {OPAQUE}, \"e\": {OPAQUE}, \"f\": {f}"), result as u8);
+    result
+}
+#[inline(never)]
+pub fn take_names(a: Colour, b: Cold, c: Ordering) -> Cold {
+    end("take_names", format_args!("\"a\": \"{a:?}\", \"b\": \"{b:?}\", \"c\": \"{c:?}\""), format_args!("\"{b:?}\""));
+    b
+}
+#[inline(never)]
+pub fn take_pointers(a: *const i32, b: &mut i32, c: Option<&i32>, d: Box<i32>, e: fn(i32) -> i32, f: i32) -> *const i32 {
+    end("take_pointers", format_args!("\"a\": \"{a:p}\", \"b\": \"{b:p}\", \"c\": {OPAQUE}, \"d\": \"{d:p}\", \"e\": \"{:p}\", \"f\": {f}", e as *const ()), format_args!("\"{a:p}\""));
+    black_box(c);
     a
 }
+#[inline(never)]
+#[track_caller]
+pub fn take_caller(a: i32, b: u64) -> u32 {
+    end("take_caller", format_args!("\"a\": {a}, \"b\": {b}"), std::panic::Location::caller().line());
+    std::panic::Location::caller().line()
+}
+/// What comes back through memory takes a register of its own.
+#[inline(never)]
+pub fn take_returned(a: i32, b: &str) -> String { end("take_returned", format_args!("\"a\": {a}, \"b\": {b:?}"), "-"); b.repeat(2) }
+#[inline(never)]
+pub fn take_returned_array(a: i32, b: u8) -> [u8; 12] { end("take_returned_array", format_args!("\"a\": {a}, \"b\": {b}"), "-"); [b; 12] }
+#[inline(never)]
+pub fn take_returned_result(a: i32, b: u8) -> Result<(u32, u32), u64> { end("take_returned_result", format_args!("\"a\": {a}, \"b\": {b}"), "-"); if a > 0 { Ok((1, 2)) } else { Err(3) } }
+#[inline(never)]
+pub fn take_returned_pair(a: i32, b: u8) -> (i64, i32) { end("take_returned_pair", format_args!("\"a\": {a}, \"b\": {b}"), "-"); (b as i64, a) }
+#[no_mangle]
+#[inline(never)]
+pub extern "C" fn take_plain(a: i32, b: f32, c: u64, d: Pair, e: i32, f: Large, g: i64) -> i32 {
+    let (a, b, c, e, g) = (a, b, c, e, g);
+    end("take_plain", format_args!("\"a\": {a}, \"b\": {}, \"c\": {c}, \"d\": {OPAQUE}, \"e\": {e}, \"f\": {OPAQUE}, \"g\": {g}", b.shown()), a);
+    black_box((d.a, d.b, f.all[0]));
+    a
+}
+/// Patterns have no names.
+#[inline(never)]
+pub fn take_patterns((a, b): (i32, i32), c: i32, _: u64, Pair { a: d, b: e }: Pair, f: i32) -> i32 {
+    let result = a.wrapping_add(b).wrapping_add(d).wrapping_add(e);
+    end("take_patterns", format_args!("\"p1\": {OPAQUE}, \"c\": {c}, \"p3\": 5, \"p4\": {OPAQUE}, \"f\": {f}"), result);
+    result
+}
+impl Point {
+    #[inline(never)]
+    pub fn take_method(&self, a: u8, b: &str) -> i32 { end("Point::take_method", format_args!("\"self\": \"{self:p}\", \"a\": {a}, \"b\": {b:?}"), self.x); self.x }
+    #[inline(never)]
+    pub fn take_self(self, a: i16) -> i16 { end("Point::take_self", format_args!("\"self\": {OPAQUE}, \"a\": {a}"), a); a }
+}
+#[inline(never)]
+fn take_local(a: i32, b: &str, c: f64) -> i64 { end("take_local", format_args!("\"a\": {a}, \"b\": {b:?}, \"c\": {}", c.shown()), a as i64 * 3); a as i64 * 3 }
+#[inline(never)]
+fn take_applied<F: Fn(i32, f64) -> i32>(f: F, a: i32) -> i32 {
+    let (result, own) = (f(a, 2.5), if std::mem::size_of::<F>() > 0 { "\"f\": {\"opaque\": true}, " } else { "" });
+    end("take_applied", format_args!("{own}\"a\": {a}"), result);
+    result
+}
+fn black_box<T>(value: T) -> T { // std's is newer than some compilers
+    let copy = unsafe { std::ptr::read_volatile(&value) };
+    std::mem::forget(value);
+    copy
+}
+fn next(a: i32) -> i32 { a ^ 1 }
+
 fn main() {
     let count = std::env::args().count() as i32;
-    for n in [0, 1, -1, 127, 65535, i32::MIN] {
-        let p = Point { x: n, y: n as f64 / 4.0 };
-        take_numbers(n, n as u8, n as i64 * 3, n as f64 / 4.0, n & 1 == 1, n as usize);
-        take_texts("text", n * count, format!("{n}"), &[1, 2, 3], n as u32);
-        take_structures(p, n, if n > 0 { Some(n as u32) } else { None }, (n as u8, n as u16), &p);
-        take_plain(n, n as f32 / 4.0, n as u64);
+    for n in [0, 1, -1, 127, 65535, i32::MIN, i32::MAX] {
+        let (x, mut own, boxed) = (n as f64 / 4.0, n, Box::new(n));
+        let p = Point { x: n, y: x };
+        let text = format!("{n}");
+        take_numbers(n, n as u8, n as i64 * 3, x, n & 1 == 1, n as usize, n as i16, n as u32, char::from_u32(n as u32 & 0x3ff).unwrap());
+        take_reals(x as f32, x, n, if n == 127 { f32::NAN } else { f32::INFINITY });
+        take_texts("text", n, text.clone(), &[1, 2, 3], n as u32);
+        take_structures(p, n, if n > 0 { Some(n as u32) } else { None }, (n as u8, n as u16), &p, [1; 12], n);
+        take_wide(n, n as i128, n as u64, 7, n as i8);
+        take_empty((), n, PhantomData, [], n as i64 * 5);
+        take_shapes(if n > 0 { Shape::Round(x) } else if n < 0 { Shape::Square(x, x) } else { Shape::None }, n, Some(Box::new(n)), if n > 0 { Ok(1) } else { Err(2) }, Some(Colour::Red), n as u8);
+        take_names(if n > 0 { Colour::Blue } else { Colour::Green }, if n > 0 { Cold::Mild } else { Cold::Freezing }, n.cmp(&0));
+        take_pointers(&p.x, &mut own, Some(&n), boxed, next, n);
+        take_caller(n, n as u64);
+        black_box((take_returned(n, &text), take_returned_array(n, 2), take_returned_result(n, 3).is_ok(), take_returned_pair(n, 4)));
+        take_plain(n, x as f32, n as u64, Pair { a: n, b: 2 }, n, Large { all: [1, 2, 3] }, n as i64);
+        take_patterns((n, 1), n, 5, Pair { a: n, b: count }, n);
+        p.take_method(n as u8, &text);
+        p.take_self(n as i16);
+        black_box(take_local(n, &text, x));
+        black_box(take_applied(|a, b| a.wrapping_add(b as i32), n)); black_box(take_applied(|a, _| a ^ count, n));
     }
+}
+"""
+SWIFT = r"""
+func text(_ value: Double) -> String { value.isFinite ? "\(value)" : "\"\(value)\"" }
+func text(_ value: Float) -> String { value.isFinite ? "\(value)" : "\"\(value)\"" }
+func text(_ value: Bool) -> String { value ? "1" : "0" }
+func text(_ value: String) -> String { "\"" + value + "\"" }
+func text(_ value: UnsafeRawPointer?) -> String { value.map { "\"0x" + String(UInt(bitPattern: $0), radix: 16) + "\"" } ?? "null" }
+func text(_ value: AnyObject?) -> String { text(value.map { UnsafeRawPointer(Unmanaged.passUnretained($0).toOpaque()) }) }
+let opaque = "{\"opaque\": true}"
+func end(_ name: String, _ arguments: [(String, String)], _ result: String) {
+    print("\(name)\t{" + arguments.map { "\"\($0)\": \($1)" }.joined(separator: ", ") + "}\t\(result)")
+}
+
+public enum Colour { case red, green, blue }
+public enum Numbered: Int { case one = 100, two = 200 }
+public enum Holding { case number(Int), text(String), nothing }
+public enum Failure: Error { case bad }
+public struct Point { var x: Double; var n: Int32; var isOn: Bool }
+public struct Large { var all: (Int, Int, Int, Int, Int) }
+public final class Thing {
+    var value: Int
+    init(_ value: Int, _ text: String) { self.value = value; _ = text.count }
+    @inline(never) public func takeMethod(_ a: Int32, b: String, c: Double) -> Int {
+        end("Thing.takeMethod", [("a", "\(a)"), ("b", text(b)), ("c", text(c))], "\(value)")
+        return value
+    }
+    @inline(never) public static func takeStatic(_ a: UInt8, _ b: Bool) -> Bool { end("Thing.takeStatic", [("a", "\(a)"), ("b", text(b))], text(b)); return b }
+    @inline(never) public func takeThrowing(_ a: Int) throws -> Int {
+        end("Thing.takeThrowing", [("a", "\(a)")], "-")
+        if a & 1 == 1 { throw Failure.bad }
+        return a
+    }
+}
+extension Point {
+    @inline(never) public func takeMember(_ a: Int, _ b: Float) -> Int32 { end("Point.takeMember", [("a", "\(a)"), ("b", text(b))], "\(n)"); return n }
+    @inline(never) public mutating func takeMutating(_ a: Int16) { end("Point.takeMutating", [("a", "\(a)")], "-"); n += 1 }
+}
+@inline(never) public func takeNumbers(_ a: Int, b: UInt8, c: Int16, d: UInt32, e: Int64, f: UInt, g: Int8, h: UInt16, i: Int32, j: UInt64) -> Int32 {
+    end("takeNumbers", [("a", "\(a)"), ("b", "\(b)"), ("c", "\(c)"), ("d", "\(d)"), ("e", "\(e)"), ("f", "\(f)"), ("g", "\(g)"), ("h", "\(h)"), ("i", "\(i)"), ("j", "\(j)")], "\(i)")
+    return i
+}
+@inline(never) public func takeReals(_ a: Double, _ b: Int, _ c: Float, _ d: Bool, _ e: Double) -> Float {
+    end("takeReals", [("a", text(a)), ("b", "\(b)"), ("c", text(c)), ("d", text(d)), ("e", text(e))], text(c))
+    return c
+}
+@inline(never) public func takeTexts(_ a: String, _ b: Int, _ c: String, _ d: Substring, _ e: Int, _ f: String) -> String {
+    end("takeTexts", [("a", text(a)), ("b", "\(b)"), ("c", text(c)), ("d", opaque), ("e", "\(e)"), ("f", text(f))], "-")
+    return a + c + d
+}
+@inline(never) public func takeStructures(_ a: Point, _ b: Int, _ c: Large, _ d: Int?, _ e: Int32, _ f: [Int], _ g: UInt16) -> Double {
+    let result = a.x + Double(c.all.4) + Double(d ?? 0) + Double(f[0])
+    end("takeStructures", [("a", opaque), ("b", "\(b)"), ("c", opaque), ("d", opaque), ("e", "\(e)"), ("f", opaque), ("g", "\(g)")], text(result))
+    return result
+}
+@inline(never) public func takePointers(_ a: UnsafePointer<UInt8>, _ b: UnsafeMutableRawPointer?, _ c: UnsafeBufferPointer<Int>, _ d: OpaquePointer?, _ e: UnsafeMutablePointer<Point>?, _ f: Int) -> UnsafePointer<UInt8> {
+    end("takePointers", [("a", text(a)), ("b", text(b.map { UnsafeRawPointer($0) })), ("c", opaque), ("d", text(d.map { UnsafeRawPointer($0) })), ("e", text(e.map { UnsafeRawPointer($0) })), ("f", "\(f)")], text(a))
+    _ = c.count
+    return a
+}
+@inline(never) public func takeObjects(_ a: Thing, _ b: Thing?, _ c: AnyObject, _ d: Any, _ e: Int, _ f: Error) -> Thing {
+    end("takeObjects", [("a", text(a)), ("b", text(b)), ("c", text(c)), ("d", opaque), ("e", "\(e)"), ("f", opaque)], text(a))
+    _ = ("\(d)", "\(f)")
+    return a
+}
+@inline(never) public func takeNames(_ a: Colour, _ b: Numbered, _ c: Holding, _ d: Colour?, _ e: Int) -> Colour {
+    end("takeNames", [("a", text("\(a)")), ("b", text("\(b)")), ("c", opaque), ("d", opaque), ("e", "\(e)")], text("\(a)"))
+    if case .number(let n) = c, n == e, d == nil { print("") }
+    return a
+}
+/// What it is given the address of lives as long as the call.
+@inline(never) public func takeInout(_ a: inout Int, _ b: Int, _ c: inout String) -> Int {
+    let result = a
+    withUnsafePointer(to: &a) { place in end("takeInout", [("a", text(UnsafeRawPointer(place))), ("b", "\(b)"), ("c", text(c))], "\(result)") }
+    a &+= b
+    c += "."
+    return result
+}
+@inline(never) public func takeUnused(_ a: Int, _ b: String, _: Int, _ c: Int) -> Int { end("takeUnused", [("a", "\(a)"), ("b", text(b)), ("p3", "1"), ("c", "\(c)")], "\(c)"); return c }
+@inline(never) private func takePrivate(_ a: Int32, _ b: String, _ c: Double) -> Int { end("takePrivate", [("a", "\(a)"), ("b", text(b)), ("c", text(c))], "\(Int(a) * 3)"); return Int(a) * 3 }
+
+let count = CommandLine.arguments.count
+for n in [0, 1, -1, 127, 65535, Int(Int32.min), Int.max] {
+    var own = n, word = "\(n)", point = Point(x: Double(n) / 4, n: Int32(truncatingIfNeeded: n), isOn: true)
+    let thing = Thing(n, word), long = "a text of more than fifteen bytes \(n)"
+    _ = takeNumbers(n, b: UInt8(truncatingIfNeeded: n), c: Int16(truncatingIfNeeded: n), d: UInt32(truncatingIfNeeded: n), e: Int64(n), f: UInt(bitPattern: n), g: Int8(truncatingIfNeeded: n), h: UInt16(truncatingIfNeeded: n), i: Int32(truncatingIfNeeded: n), j: UInt64(bitPattern: Int64(n)))
+    _ = takeReals(Double(n) / 4, n, Float(n) / 4, n & 1 == 1, n == 127 ? .infinity : -1.5)
+    _ = takeTexts("text", n, word, long.dropFirst(), -count, long)
+    _ = takeStructures(point, n, Large(all: (1, 2, 3, 4, n)), n > 0 ? n : nil, Int32(truncatingIfNeeded: n), [n], UInt16(truncatingIfNeeded: n))
+    withUnsafeMutablePointer(to: &point) { place in
+        [1, n].withUnsafeBufferPointer { buffer in
+            _ = takePointers(UnsafePointer(bitPattern: 16)!, n > 0 ? UnsafeMutableRawPointer(place) : nil, buffer, OpaquePointer(bitPattern: n & 0xff), n > 1 ? place : nil, n)
+        }
+    }
+    _ = takeObjects(thing, n > 0 ? thing : nil, thing, n, n, Failure.bad)
+    _ = takeNames(n > 0 ? .blue : .green, n > 0 ? .two : .one, n > 0 ? .number(1) : .nothing, n > 0 ? nil : .red, n)
+    _ = takeInout(&own, count, &word)
+    _ = takeUnused(n, word, count, n)
+    _ = takePrivate(Int32(truncatingIfNeeded: n) / 4, word, Double(n))
+    _ = thing.takeMethod(Int32(truncatingIfNeeded: n), b: long, c: 0.5)
+    _ = Thing.takeStatic(UInt8(truncatingIfNeeded: n), n & 1 == 1)
+    _ = try? thing.takeThrowing(n)
+    _ = point.takeMember(n, 0.25)
+    point.takeMutating(Int16(truncatingIfNeeded: n))
 }
 """
 
@@ -338,25 +563,27 @@ class Prototypes(suite.Test):
         self.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="*")
         return self.checked_trace().path
 
-    def calls(self, path, names):
+    def calls(self, path, names, spelled=lambda name: re.sub(r"^program::", "", name.split("(")[0])):
+        """`spelled`: a function's name as the program prints it; the program's own are Rust's without its crate."""
         found = []
         for line in self.tool("replay", "--json", path).stdout.splitlines():
             call = json.loads(line)
-            name = re.sub(r"^program::", "", call["name"].split("(")[0])  # Rust's
+            name = spelled(call["name"])
             if re.search(names, name) and not re.search(" thunk to |~", name):
                 found.append((name, call.get("arguments"), call.get("result")))
         return found
 
-    def judge_calls(self, said, found, least):
-        """What is shown is what was passed. `least`: the share of values that must be shown."""
+    def judge_calls(self, said, found, least, hasAll=True):
+        """What is shown is what was passed. `least`: the share of values that must be shown. `hasAll`: no parameter is missing."""
         lines = [line.split("\t") for line in said.decode().splitlines() if "\t" in line]
         expect(len(lines) == len(found) > 0, f"{len(lines)} calls, {len(found)} in the trace")
         values = shown = 0
         for (name, arguments, result), (found_name, found_arguments, found_result) in zip(lines, found):
             arguments = json.loads(arguments)
-            expect(name == found_name.split(".")[0], f"{name}: {found_name}")
+            expect(name in (found_name, found_name.split(".")[0]), f"{name}: {found_name}")
             if found_arguments is not None:
-                expect(list(arguments) == list(found_arguments), f"{name} has {list(arguments)}: {found_arguments}")
+                left = [key for key in arguments if hasAll or key in found_arguments]
+                expect(left == list(found_arguments), f"{name} has {list(arguments)}: {found_arguments}")
             for key, value in arguments.items():
                 values += 1
                 own = (found_arguments or {}).get(key, {"unavailable": True})
@@ -375,12 +602,13 @@ class Prototypes(suite.Test):
         expect(shown >= least * values, f"only {shown} of {values} values are shown")
         return f"{shown} of {values} values"
 
-    def compare(self, program, names, least, choose, **variables):
+    def compare(self, program, names, least, choose, hasAll=True, spelled=None, **variables):
         harness.plan(self.settings, program, self.made)
         path, said = self.plan(program, *(word for glob in choose.split(",") for word in ("--arguments", glob)))
         expect(path, f"there is no plan: {said}")
         run = self.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="*", **variables)
-        return self.judge_calls(run.stdout, self.calls(self.checked_trace().path, names), least)
+        found = self.calls(self.checked_trace().path, names, *([spelled] if spelled else []))
+        return self.judge_calls(run.stdout, found, least, hasAll)
 
 
 def driver(compiler, language):
@@ -399,10 +627,28 @@ def rust(optimization, least, text=RUST):
     def values_are_what_the_program_says(test):
         suite.need("rustc")
         test.write("program.rs", text)
-        done = subprocess.run(["rustc", "-g", "-C", f"opt-level={optimization}", "program.rs"], cwd=test.made, capture_output=True, text=True)
+        done = subprocess.run(["rustc", "--edition", "2021", "-g", "-C", f"opt-level={optimization}", "program.rs"], cwd=test.made, capture_output=True, text=True)
         if done.returncode:
             raise Skipped(f"rustc: {done.stderr[-200:]}")
-        return test.compare(test.path("program"), "take_", least, "*take_*")
+        return test.compare(test.path("program"), "^(Point::)?take_", least, "*take_*")
+    return values_are_what_the_program_says
+
+
+def spelled_by_swift(name):
+    """`function signature specialization <…> of main.Thing.takeMethod(…)`: Thing.takeMethod; empty: a closure's and the like."""
+    found = re.search(r"((Thing|Point)\.)?take[A-Z]\w*", name)
+    return "" if not found or re.search("closure #|forwarder", name.split("take")[0]) else found[0]
+
+
+def swift(optimization, least):
+    def values_are_what_the_program_says(test):
+        suite.need("swiftc")
+        test.write("program.swift", SWIFT)
+        done = subprocess.run(["swiftc", "-g", optimization, "program.swift", "-o", "program"], cwd=test.made, capture_output=True, text=True)
+        if done.returncode:
+            raise Skipped(f"swiftc: {done.stderr[-200:]}")
+        # The optimizer makes functions of others without those parameters that nothing needs.
+        return test.compare(test.path("program"), "take", least, "*take*", hasAll=optimization == "-Onone", spelled=spelled_by_swift)
     return values_are_what_the_program_says
 
 
@@ -587,5 +833,6 @@ def tests():
     cases["cpp.gcc-types"] = source(CPP_SOURCE, "gcc", ".cpp", "-g", "-std=c++17", "-O0", "-fdebug-types-section")
     if build.ARCHITECTURE == "aarch64":
         return [Prototypes(f"debug_prototypes.values.{name}", check) for name, check in cases.items() if "gcc" in name]
-    cases["rust.0"], cases["rust.3"] = rust(0, 0), rust(3, 0.4)
+    cases["rust.0"], cases["rust.1"], cases["rust.3"] = rust(0, 1), rust(1, 0.7), rust(3, 0.7)
+    cases["swift-Onone"], cases["swift-O"] = swift("-Onone", 0.97), swift("-O", 0.6)
     return [Prototypes(f"debug_prototypes.values.{name}", check) for name, check in cases.items()] + suite.tests_of(__name__, Prototypes)

@@ -151,19 +151,19 @@ fn shown(text: &str) -> String { format!("{text:?}") }
 #[inline(never)]
 pub fn take_slices(a: &str, b: i32, c: &str, d: u64, e: &str) -> i64 {
     let (a, b, c, d, e) = (a, b, c, d, e); // what is shown is in memory, and these are copies
-    println!("take_slices\t{{\"a\": {}, \"b\": {b}, \"c\": {}, \"d\": {d}, \"e\": {}}}\t-", shown(a), shown(c), shown(e));
+    println!("take_slices\t{{\"a\": {}, \"b\": {b}, \"c\": {}, \"d\": {d}, \"e\": {}}}\t{b}", shown(a), shown(c), shown(e));
     b as i64
 }
 #[inline(never)]
 pub fn take_strings(a: String, b: i32, c: &String, d: &&str, e: Box<str>) -> i64 {
     let (b, c, d) = (b, c, d);
-    println!("take_strings\t{{\"a\": {}, \"b\": {b}, \"c\": {}, \"d\": {}, \"e\": {}}}\t-", shown(&a), shown(c), shown(d), shown(&e));
+    println!("take_strings\t{{\"a\": {}, \"b\": {b}, \"c\": {}, \"d\": {}, \"e\": {}}}\t{b}", shown(&a), shown(c), shown(d), shown(&e));
     b as i64
 }
 #[inline(never)]
 pub fn take_others(a: &[u8], b: &Option<String>, c: &Vec<u8>, d: u32) -> usize {
     let (a, b, c, d) = (a, b, c, d);
-    println!("take_others\t{{\"a\": {{\"opaque\": true}}, \"b\": \"{b:p}\", \"c\": \"{c:p}\", \"d\": {d}}}\t-");
+    println!("take_others\t{{\"a\": {{\"opaque\": true}}, \"b\": \"{b:p}\", \"c\": \"{c:p}\", \"d\": {d}}}\t{}", a.len());
     a.len()
 }
 fn main() {
@@ -375,6 +375,6 @@ def tests():
     if build.ARCHITECTURE == "aarch64":
         return [Texts(f"text_values.{name}", check) for name, check in cases.items() if "gcc" in name]
     cases["cpp.clang-declared"] = debug_prototypes.source(CPP_SOURCE, "clang", ".cpp", *more, names="take_", choose="*take_*", least=0)
-    cases["rust.0"], cases["rust.3"] = debug_prototypes.rust(0, 0, RUST), debug_prototypes.rust(3, 0.6, RUST)
+    cases["rust.0"], cases["rust.3"] = debug_prototypes.rust(0, 1, RUST), debug_prototypes.rust(3, 0.5, RUST)
     cases["swift.-Onone"], cases["swift.-O"] = swift("-Onone"), swift("-O")
     return [Texts(f"text_values.{name}", check) for name, check in cases.items()] + suite.tests_of(__name__, Texts)

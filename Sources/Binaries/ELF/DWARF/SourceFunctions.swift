@@ -12,7 +12,7 @@ package struct FunctionName: Sendable, Hashable {
 
 /// A function that has code.
 package struct SourceFunction: Sendable {
-    package enum Language: Sendable, Equatable { case c, cPlusPlus, rust, other(Int) }
+    package enum Language: Sendable, Equatable { case c, cPlusPlus, rust, swift, other(Int) }
     package enum Compiler: Sendable, Equatable { case gcc, llvm, other }
 
     package var name: String
@@ -33,6 +33,16 @@ package struct SourceFunction: Sendable {
     package var result: SourceType
     /// What was asked for, by its path.
     package var members: [String: Result<SourceMember, MemberProblem>] = [:]
+
+    package init(
+        name: String, isLocal: Bool, address: UInt64, language: Language, compiler: Compiler, isOptimized: Bool, isPrototyped: Bool,
+        convention: Convention, parameters: [SourceParameter], result: SourceType,
+        members: [String: Result<SourceMember, MemberProblem>] = [:]
+    ) {
+        (self.name, self.isLocal, self.address, self.language, self.compiler) = (name, isLocal, address, language, compiler)
+        (self.isOptimized, self.isPrototyped, self.convention) = (isOptimized, isPrototyped, convention)
+        (self.parameters, self.result, self.members) = (parameters, result, members)
+    }
 }
 
 package struct SourceParameter: Sendable {
@@ -41,6 +51,22 @@ package struct SourceParameter: Sendable {
     /// The compiler has added it: `this`, and what constructors get.
     package var isArtificial: Bool
     package var location: EntryLocation
+    /// The place that its function keeps it at, in Rust and Swift; nil: none is said.
+    package var home: ParameterHome?
+
+    package init(name: String?, type: SourceType, isArtificial: Bool, location: EntryLocation, home: ParameterHome? = nil) {
+        (self.name, self.type, self.isArtificial, self.location, self.home) = (name, type, isArtificial, location, home)
+    }
+}
+
+/// Place of a parameter once the first instructions of its function have put it there. Registers have DWARF's numbers.
+package enum ParameterHome: Sendable, Equatable {
+    /// In the frame, at an offset from a register.
+    case place(register: Int, offset: Int)
+    /// Its address is there.
+    case address(register: Int, offset: Int)
+    /// Its address is in a register, before the instruction at an offset from the function's beginning.
+    case held(register: Int, before: Int)
 }
 
 /// Place of a parameter at the first instruction of its function.
@@ -87,9 +113,12 @@ extension DebugInformation {
     /// Calls `body` with each function that begins at one of these addresses, as linked, where the symbol table has these names.
     /// - Parameters:
     ///   - paths: members to be found, by the name of the function
+    ///   - swiftCases: returns names of the cases of an enumeration of Swift, by the type's mangled name
     ///   - isMissing: called with the path of each .dwo file that is needed and is not here
     package func forEachSourceFunction(
-        at wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]] = [:], isMissing: (String) -> Void,
+        at wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]] = [:],
+        swiftCases: @escaping (String) -> [String]? = { _ in nil },
+        isMissing: (String) -> Void,
         _ body: (SourceFunction) -> Void
     ) {
         var units: [Dwarf_Off: (unit: Dwarf_Die, count: Int)] = [:]
@@ -105,7 +134,7 @@ extension DebugInformation {
                 isMissing(Self.string(&unit, Int(DW_AT_dwo_name)) ?? Self.string(&unit, Int(DW_AT_GNU_dwo_name)) ?? "")
                 continue
             }
-            var reader = SourceFunctionReader(entries.die, wanted: wanted, paths: paths, count: count)
+            var reader = SourceFunctionReader(entries.die, wanted: wanted, paths: paths, swiftCases, count: count)
             reader.read(&budget, body)
         }
     }
@@ -125,14 +154,19 @@ private struct SourceFunctionReader {
     /// Options that change how arguments are passed, which gcc notes.
     private let hasOwnConvention: Bool
     private var types: SourceTypeReader
+    /// nil: each function shows it.
+    private let isUnitOptimized: Bool?
 
     private static let deepest = 32, mostParameters = 64
 
-    init(_ unit: Dwarf_Die, wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]], count: Int) {
+    init(
+        _ unit: Dwarf_Die, wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]], _ swiftCases: @escaping (String) -> [String]?,
+        count: Int
+    ) {
         var unit = unit, attribute = Dwarf_Attribute(), code: Dwarf_Word = 0, version: Dwarf_Half = 0
         if dwarf_attr(&unit, UInt32(DW_AT_language), &attribute) != nil { _ = dwarf_formudata(&attribute, &code) }
         let producer = DebugInformation.string(&unit, Int(DW_AT_producer)) ?? ""
-        compiler = producer.hasPrefix("GNU ") ? .gcc : producer.contains("clang") || producer.contains("LLVM") ? .llvm : .other
+        compiler = producer.hasPrefix("GNU ") ? .gcc : ["clang", "LLVM", "Swift"].contains { producer.contains($0) } ? .llvm : .other
         let options = producer.split(separator: " ")
         hasOwnConvention = ["-mabi=ms", "-mlong-double-128", "-msoft-float", "-mno-sse", "-mgeneral-regs-only", "-mabi=ilp32"].contains {
             options.contains(Substring($0))
@@ -140,7 +174,8 @@ private struct SourceFunctionReader {
         language = Self.language(Int(truncatingIfNeeded: code), producer)
         _ = dwarf_cu_info(unit.cu, &version, nil, nil, nil, nil, nil, nil)
         isOldVersion = version < 4
-        types = SourceTypeReader(hasClasses: language == .cPlusPlus)
+        types = SourceTypeReader(hasClasses: language == .cPlusPlus, swiftCases: language == .swift ? swiftCases : nil)
+        isUnitOptimized = language == .rust || language == .swift ? OptimizationMarks.areFound(in: unit) : nil
         left = count
         self.unit = unit
         self.wanted = wanted
@@ -154,6 +189,7 @@ private struct SourceFunctionReader {
         case DW_LANG_C89, DW_LANG_C, DW_LANG_C99, DW_LANG_C11, 0x2c, 0x3e: return .c
         case DW_LANG_C_plus_plus, DW_LANG_C_plus_plus_03, DW_LANG_C_plus_plus_11, DW_LANG_C_plus_plus_14, 0x2a, 0x2b: return .cPlusPlus
         case DW_LANG_Rust: return .rust
+        case 0x1e: return .swift
         default: return .other(code)
         }
     }
@@ -216,6 +252,7 @@ private struct SourceFunctionReader {
             language != .c
             || dwarf_attr_integrate(&die, UInt32(DW_AT_prototyped), &attribute) != nil && dwarf_formflag(&attribute, &flag) == 0 && flag
         let entries = parameters(&die, address)
+        if language == .swift, name.text.hasSuffix("Tm") { convention = .other } // several functions that the compiler has merged
         // Both compilers say of optimized code alone that all its calls are described.
         let isOptimized =
             isOldVersion && compiler != .gcc
@@ -234,7 +271,8 @@ private struct SourceFunctionReader {
             }
         }
         return SourceFunction(
-            name: name.text, isLocal: name.isLocal, address: address, language: language, compiler: compiler, isOptimized: isOptimized,
+            name: name.text, isLocal: name.isLocal, address: address, language: language, compiler: compiler,
+            isOptimized: isUnitOptimized ?? isOptimized,
             isPrototyped: isPrototyped,
             convention: convention, parameters: entries, result: types.type(of: &die), members: members)
     }
@@ -275,7 +313,7 @@ private struct SourceFunctionReader {
     // MARK: - Parameters
 
     private mutating func parameters(_ die: inout Dwarf_Die, _ address: UInt64) -> [SourceParameter] {
-        let entries = Self.entries(die), frame = Self.hasFrameAddress(&die)
+        let entries = Self.entries(die), frame = Self.frameBase(&die)
         // What is said of a function that is also inlined stands apart, and its code has only the parameters that are left.
         var attribute = Dwarf_Attribute(), origin = Dwarf_Die()
         guard dwarf_attr(&die, UInt32(DW_AT_abstract_origin), &attribute) != nil, dwarf_formref_die(&attribute, &origin) != nil else {
@@ -320,21 +358,60 @@ private struct SourceFunctionReader {
         return all
     }
 
-    /// True if offsets of the frame count from the canonical frame address.
-    private static func hasFrameAddress(_ die: inout Dwarf_Die) -> Bool {
+    /// What offsets of the frame count from.
+    private enum FrameBase: Equatable { case frameAddress, register(Int), other }
+
+    private static func frameBase(_ die: inout Dwarf_Die) -> FrameBase {
         var attribute = Dwarf_Attribute(), operations: UnsafeMutablePointer<Dwarf_Op>?, count = 0
-        return dwarf_attr_integrate(&die, UInt32(DW_AT_frame_base), &attribute) != nil
-            && dwarf_getlocation(&attribute, &operations, &count) == 0 && count == 1
-            && Int(operations![0].atom) == DW_OP_call_frame_cfa
+        guard dwarf_attr_integrate(&die, UInt32(DW_AT_frame_base), &attribute) != nil,
+            dwarf_getlocation(&attribute, &operations, &count) == 0, count == 1, let atom = operations.map({ Int($0[0].atom) })
+        else { return .other }
+        switch atom {
+        case DW_OP_call_frame_cfa: return .frameAddress
+        case DW_OP_reg0...DW_OP_reg31: return .register(atom - DW_OP_reg0)
+        default: return .other
+        }
     }
 
-    private mutating func parameter(_ die: Dwarf_Die, at address: UInt64, _ frame: Bool) -> SourceParameter {
+    private mutating func parameter(_ die: Dwarf_Die, at address: UInt64, _ frame: FrameBase) -> SourceParameter {
         var die = die, attribute = Dwarf_Attribute(), flag = false
         let isArtificial =
             dwarf_attr_integrate(&die, UInt32(DW_AT_artificial), &attribute) != nil && dwarf_formflag(&attribute, &flag) == 0 && flag
         return SourceParameter(
             name: DebugInformation.string(&die, Int(DW_AT_name)), type: types.type(of: &die), isArtificial: isArtificial,
-            location: Self.location(&die, address, frame))
+            location: Self.location(&die, address, frame == .frameAddress),
+            home: language == .rust || language == .swift ? home(&die, address, frame) : nil)
+    }
+
+    private func home(_ die: inout Dwarf_Die, _ address: UInt64, _ frame: FrameBase) -> ParameterHome? {
+        var attribute = Dwarf_Attribute(), operations: UnsafeMutablePointer<Dwarf_Op>?, count = 0
+        guard dwarf_attr(&die, UInt32(DW_AT_location), &attribute) != nil else { return nil }
+        if [DW_FORM_exprloc, DW_FORM_block, DW_FORM_block1, DW_FORM_block2, DW_FORM_block4].contains(Int(dwarf_whatform(&attribute))) {
+            guard dwarf_getlocation(&attribute, &operations, &count) == 0, let operations,
+                count == 1 || count == 2 && Int(operations[1].atom) == DW_OP_deref, let offset = Self.distance(operations[0])
+            else { return nil }
+            var register = Int(operations[0].atom) - DW_OP_breg0
+            if Int(operations[0].atom) == DW_OP_fbreg {
+                guard case .register(let base) = frame else { return nil }
+                register = base
+            }
+            guard (0..<32).contains(register) else { return nil }
+            return count == 1 ? .place(register: register, offset: offset) : .address(register: register, offset: offset)
+        }
+        // Optimized code may have given it another value by then.
+        guard isUnitOptimized == false else { return nil }
+        var base: Dwarf_Addr = 0, start: Dwarf_Addr = 0, end: Dwarf_Addr = 0
+        guard dwarf_getlocations(&attribute, 0, &base, &start, &end, &operations, &count) > 0, let operations, start > address,
+            start - address < 4096, (1...2).contains(count), (DW_OP_breg0...DW_OP_breg31).contains(Int(operations[0].atom)),
+            let offset = Self.distance(operations[0])
+        else { return nil }
+        let register = Int(operations[0].atom) - DW_OP_breg0
+        if count == 1 { return offset == 0 ? .held(register: register, before: Int(start - address)) : nil }
+        return Int(operations[1].atom) == DW_OP_deref ? .address(register: register, offset: offset) : nil
+    }
+    private static func distance(_ operation: Dwarf_Op) -> Int? {
+        let offset = Int64(bitPattern: operation.number)
+        return offset.magnitude < 1 << 30 ? Int(offset) : nil
     }
 
     private static func location(_ die: inout Dwarf_Die, _ address: UInt64, _ hasFrameAddress: Bool) -> EntryLocation {

@@ -1,4 +1,4 @@
-// Strings of C++ and Rust that are objects. They are known by their members, as the debug information has these: libraries lay them out
+// Strings of C++, Rust and Swift that are objects. They are known by their members, as the debug information has these: libraries lay them out
 // differently, and rustc orders fields as it likes.
 import CElfutils
 
@@ -7,6 +7,8 @@ package enum SourceText: Sendable, Equatable {
     case counted(pointer: Int, length: Int)
     /// libc++'s std::string, which has the bytes of a short one within it (include/string, __rep, without the alternate layout).
     case libcxx
+    /// Swift's String, two words.
+    case swift
 }
 
 extension SourceText {

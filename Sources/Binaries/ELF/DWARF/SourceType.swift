@@ -49,6 +49,9 @@ package struct SourceType: Sendable, Equatable {
     /// The string that an aggregate is, or that a pointer leads to; nil: it is none, or a char *.
     package var text: SourceText?
 
+    /// A type of Swift that is no `inout`.
+    package var isConstant = false
+
     /// Larger ones are passed in memory, whatever they hold: four members of 16 bytes are the most that registers take (AAPCS64 5.9.5).
     package static let mostBytes = 64
 

@@ -6,10 +6,12 @@ struct SourceTypeReader {
     private var known: [UnsafeMutableRawPointer: SourceType] = [:]
     /// The language has classes: how one without DW_AT_calling_convention is passed follows from its members.
     private let hasClasses: Bool
+    /// Types are Swift's, which have names and mostly no members. Returns names of an enumeration's cases; nil: another language's.
+    private let swiftCases: ((String) -> [String]?)?
 
     private static let deepest = 24, mostValues = 200, mostMembers = 4096, mostElements = 1 << 30
 
-    init(hasClasses: Bool) { self.hasClasses = hasClasses }
+    init(hasClasses: Bool, swiftCases: ((String) -> [String]?)? = nil) { (self.hasClasses, self.swiftCases) = (hasClasses, swiftCases) }
 
     /// Returns the type of a parameter, or of a function's result.
     mutating func type(of die: inout Dwarf_Die) -> SourceType {
@@ -39,6 +41,7 @@ struct SourceTypeReader {
             return read(&whole, depth + 1)
         }
         let bytes = Int(dwarf_bytesize(&die)) // -1: none
+        if let swiftCases, let type = swift(&die, bytes, depth, swiftCases) { return type }
         switch Int(dwarf_tag(&die)) {
         case DW_TAG_base_type: return Self.base(&die, bytes)
         case DW_TAG_typedef:
@@ -67,6 +70,28 @@ struct SourceTypeReader {
         }
     }
 
+    private mutating func swift(_ die: inout Dwarf_Die, _ bytes: Int, _ depth: Int, _ cases: (String) -> [String]?) -> SourceType? {
+        let tag = Int(dwarf_tag(&die))
+        if tag == DW_TAG_const_type {
+            var type = target(&die, depth)
+            type.isConstant = true
+            return type
+        }
+        if let name = DebugInformation.string(&die, Int(DW_AT_linkage_name)) ?? DebugInformation.string(&die, Int(DW_AT_name)) {
+            return SwiftType.named(name, bytes: bytes, cases)
+        }
+        // Generic types are behind one without a name, which has them for a member.
+        guard tag == DW_TAG_structure_type else { return nil }
+        var members: [Dwarf_Die] = []
+        DebugInformation.forEachChild(of: die) { child in
+            if Int(dwarf_tag(&child)) == DW_TAG_member { members.append(child) }
+            return members.count < 2
+        }
+        guard members.count == 1 else { return .unknown }
+        let type = target(&members[0], depth)
+        return type.byteCount == bytes ? type : .unknown
+    }
+
     /// The type that another one is made of.
     private mutating func target(_ die: inout Dwarf_Die, _ depth: Int) -> SourceType {
         var attribute = Dwarf_Attribute(), type = Dwarf_Die()
@@ -83,6 +108,7 @@ struct SourceTypeReader {
 
     private static func base(_ die: inout Dwarf_Die, _ bytes: Int) -> SourceType {
         let name = DebugInformation.string(&die, Int(DW_AT_name))
+        if bytes == 0 { return SourceType(.aggregate, bytes: 0, leaves: []) } // Rust's ()
         guard let encoding = number(&die, Int(DW_AT_encoding)).flatMap({ Int(exactly: $0) }), [1, 2, 4, 8, 16, 32].contains(bytes) else {
             return .unknown
         }
@@ -162,7 +188,11 @@ struct SourceTypeReader {
     private static func constant(_ attribute: inout Dwarf_Attribute, _ isSigned: Bool, _ bytes: Int, _ number: inout Dwarf_Sword) -> Bool {
         var word: Dwarf_Word = 0
         switch Int(dwarf_whatform(&attribute)) {
-        case DW_FORM_sdata, DW_FORM_implicit_const: return dwarf_formsdata(&attribute, &number) == 0
+        case DW_FORM_sdata, DW_FORM_implicit_const:
+            guard dwarf_formsdata(&attribute, &number) == 0 else { return false }
+            // rustc before 1.65 writes -5 of 16 bits as 65531.
+            if isSigned, bytes < 8 { number = (number << Int64(64 - bytes * 8)) >> Int64(64 - bytes * 8) }
+            return true
         default:
             guard dwarf_formudata(&attribute, &word) == 0 else { return false }
             let unused = UInt64(64 - bytes * 8)

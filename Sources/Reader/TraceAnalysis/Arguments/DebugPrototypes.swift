@@ -4,7 +4,7 @@ import ELF
 
 /// Why a function with debug information has no prototype.
 package enum PrototypeRefusal: Error, Hashable, Sendable {
-    case noEntry, clone, convention, unprototyped, unplaced, rust, language
+    case noEntry, clone, convention, unprototyped, unplaced, language
 
     package var reason: String {
         switch self {
@@ -13,7 +13,6 @@ package enum PrototypeRefusal: Error, Hashable, Sendable {
         case .convention: "they do not have the usual calling convention"
         case .unprototyped: "they are declared without a prototype"
         case .unplaced: "it is not known where their arguments are"
-        case .rust: "Rust promises no calling convention, and unoptimized code does not say where arguments are"
         case .language: "the calling convention of their language is not known"
         }
     }
@@ -29,10 +28,14 @@ package struct DebugPrototype: Sendable {
     /// Enumerations that it names.
     package private(set) var enumerations: [Enumeration] = []
 
-    /// - Parameter machine: ELF's e_machine
-    package init(_ function: SourceFunction, machine: UInt16) throws(PrototypeRefusal) {
+    /// - Parameters:
+    ///   - machine: ELF's e_machine
+    ///   - code: of the function, from its first instruction on; empty: it is not here
+    package init(_ function: SourceFunction, machine: UInt16, code: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0))
+        throws(PrototypeRefusal)
+    {
         prototype = Prototype(names: [function.name], isLibc: false, parameters: [], result: nil)
-        guard function.convention != .other, let places = try Placed(function, machine) else { throw .convention }
+        guard function.convention != .other, let places = try Placed(function, machine, code) else { throw .convention }
         guard function.parameters.count <= Prototype.mostParameters else { throw .unplaced }
         var words = 0 // structures are passed in these
         for (n, parameter) in function.parameters.enumerated() {
@@ -45,6 +48,9 @@ package struct DebugPrototype: Sendable {
                 if own.type.byteCount == 0 || own.place?.operations(own.type).isEmpty != false {
                     (own.typeName, own.type) = ("opaque", .opaque)
                 }
+            case .address(let source):
+                (own.typeName, own.type) = ("pointer", .pointer)
+                own.place = ValuePlace(source)
             case .text(let place):
                 (own.typeName, own.type) = ("text", .text(.described))
                 own.place = place
@@ -72,13 +78,17 @@ package struct DebugPrototype: Sendable {
         }
         // A function without parameters and without a result says that it is called, as without a prototype.
         if !prototype.parameters.contains(where: { $0.type.byteCount > 0 }), prototype.result == nil, !function.parameters.isEmpty {
-            throw function.language == .rust ? .rust : .unplaced
+            throw .unplaced
         }
     }
 
     /// Only what a prototype names, and members of what it points to.
-    package init(_ function: SourceFunction, machine: UInt16, selecting wanted: Prototype) throws(PrototypeProblem) {
-        do throws(PrototypeRefusal) { try self.init(function, machine: machine) } catch { throw PrototypeProblem(reason: error.reason) }
+    package init(_ function: SourceFunction, machine: UInt16, code: UnsafeRawBufferPointer, selecting wanted: Prototype)
+        throws(PrototypeProblem)
+    {
+        do throws(PrototypeRefusal) { try self.init(function, machine: machine, code: code) } catch {
+            throw PrototypeProblem(reason: error.reason)
+        }
         let all = prototype.parameters
         prototype.parameters = []
         prototype.result = wanted.result
@@ -243,6 +253,8 @@ package struct DebugPrototype: Sendable {
 private struct Placed {
     enum Place {
         case source(ArgumentSource)
+        /// The address of a value of its type.
+        case address(ArgumentSource)
         case text(ValuePlace)
         /// A structure, of which so many bytes are recorded.
         case structure(ValuePlace, byteCount: Int, isBehind: Bool)
@@ -256,17 +268,29 @@ private struct Placed {
 
     private let function: SourceFunction
     private let isArm: Bool
+    /// nil: the standard says where parameters are, or nothing does.
+    private let entry: EntryCode?
 
     /// nil: the debug information contradicts the standard.
-    init?(_ function: SourceFunction, _ machine: UInt16) throws(PrototypeRefusal) {
+    init?(_ function: SourceFunction, _ machine: UInt16, _ code: UnsafeRawBufferPointer) throws(PrototypeRefusal) {
         guard var standard = CallingStandard(machine: machine) else { return nil }
         (self.function, isArm) = (function, standard.isArm)
-        let isStandard: Bool
         switch function.language {
-        case .c, .cPlusPlus: isStandard = function.convention == .standard
-        case .rust: isStandard = false // nothing is said of extern "C"
+        case .c, .cPlusPlus: entry = nil
+        case .rust, .swift:
+            let mayBeCleared = function.language == .swift && !function.isOptimized
+            entry =
+                function.parameters.contains { $0.home != nil }
+                ? EntryCode(code, machine: machine, mayBeCleared: mayBeCleared) : nil
+            all = function.parameters.map { followed($0) }
+            // LLVM changes what local functions return, and not what others do. A number, a pointer or a boolean is in the same register
+            // in C, Rust and Swift.
+            hasResult = !function.isOptimized || !function.isLocal
+            if function.language == .swift, !SwiftName.returnsAlways(function.name) { hasResult = false }
+            return
         case .other: throw .language
         }
+        let isStandard = function.convention == .standard
         // A float is passed as a double where the callers do not know its type (C17 6.5.2.2).
         if !function.isPrototyped,
             function.parameters.contains(where: { $0.type.kind == .floatingPoint(isExtended: false) && $0.type.byteCount < 8 })
@@ -326,6 +350,58 @@ private struct Placed {
         }
         return pointer(parameter, expected, found, areHomesKnown).map { .source($0) } ?? .unavailable
     }
+
+    // MARK: - Rust and Swift
+
+    /// The place of a parameter whose language promises none: where the debug information says that it is at the first instruction, or what the
+    /// code has put where it says that it is later.
+    private func followed(_ parameter: SourceParameter) -> Place? {
+        let type = parameter.type
+        if parameter.isArtificial || type.kind == .aggregate && type.byteCount == 0 { return nil }
+        if let text = type.text {
+            if case .aggregate = type.kind {
+                if let place = object(parameter, text, .unknown, located(parameter), false) { return .text(place) }
+                switch parameter.home {
+                case .place(let register, let offset)?:
+                    guard let first = entry?.argument(at: offset, from: register, bytes: 8),
+                        let second = entry?.argument(at: offset + 8, from: register, bytes: 8),
+                        let place = ValuePlace(first, second, text)
+                    else { return .unavailable }
+                    return .text(place)
+                case .address, .held: return address(parameter.home).map { .text(ValuePlace(behind: $0, text)) } ?? .unavailable
+                case nil: return .unavailable
+                }
+            }
+            return word(parameter).map { .text(ValuePlace(behind: $0, text)) } ?? .unavailable
+        }
+        switch type.kind {
+        case .aggregate, .complex, .vector, .unknown, .void: return .opaque
+        case .integer where type.byteCount > 8: return .opaque
+        case .floatingPoint where type.byteCount != 4 && type.byteCount != 8: return .opaque
+        default: break
+        }
+        if function.language == .swift, let source = address(parameter) ?? address(parameter.home) {
+            return type.isConstant ? .unavailable : .address(source) // inout
+        }
+        return word(parameter).map { .source($0) } ?? .unavailable
+    }
+    private func word(_ parameter: SourceParameter) -> ArgumentSource? {
+        if let found = located(parameter) { return fits(found, parameter.type) ? found : nil }
+        guard case .place(let register, let offset)? = parameter.home,
+            let source = entry?.argument(
+                at: offset, from: register, bytes: parameter.type.byteCount, isBoolean: parameter.type.kind == .boolean)
+        else { return nil }
+        return fits(source, parameter.type) ? source : nil
+    }
+    private func address(_ home: ParameterHome?) -> ArgumentSource? {
+        switch home {
+        case .address(let register, let offset)?: entry?.argument(at: offset, from: register, bytes: 8)
+        case .held(let register, let before)?: entry?.argument(in: register, before: before)
+        case .place?, nil: nil
+        }
+    }
+
+    // MARK: - Places
 
     /// What a parameter of one word is in; nil: it is not known.
     private func pointer(

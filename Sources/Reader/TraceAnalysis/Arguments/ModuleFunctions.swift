@@ -95,11 +95,15 @@ package final class ModuleFunctions {
         var selections: [String: Prototype] = [:]
         for name in wanted.values.joined() { selections[name.text] = selection(name.text) }
         let paths = selections.mapValues(\.paths)
-        debugInformation.forEachSourceFunction(at: wanted, paths: paths, isMissing: { found.missing.append($0) }) { function in
+        let cases = wanted.values.joined().contains { $0.text.hasPrefix("$s") } ? SwiftCases(file) : nil
+        debugInformation.forEachSourceFunction(
+            at: wanted, paths: paths, swiftCases: { cases?.names(of: $0) }, isMissing: { found.missing.append($0) }
+        ) { function in
             described.insert(function.address)
+            let code = file.content.bytes(at: function.address)
             if let selection = selections[function.name] {
                 do throws(PrototypeProblem) {
-                    let prototype = try DebugPrototype(function, machine: machine, selecting: selection)
+                    let prototype = try DebugPrototype(function, machine: machine, code: code, selecting: selection)
                     found.prototypes.append((function.name, function.address, prototype))
                 } catch {
                     found.problems.append((function.name, error.reason))
@@ -107,7 +111,8 @@ package final class ModuleFunctions {
                 return
             }
             do throws(PrototypeRefusal) {
-                found.prototypes.append((function.name, function.address, try DebugPrototype(function, machine: machine)))
+                let prototype = try DebugPrototype(function, machine: machine, code: code)
+                found.prototypes.append((function.name, function.address, prototype))
             } catch {
                 found.add(error, function.name)
             }

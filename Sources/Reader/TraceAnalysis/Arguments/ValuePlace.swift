@@ -38,6 +38,9 @@ package struct ValuePlace: Equatable, Sendable {
         case .libcxx:
             steps = [0]
             reading = .libcxx
+        case .swift:
+            steps = [0]
+            reading = .swift(nil)
         }
     }
     /// A string whose words these are; nil: one of this form has others.
@@ -45,6 +48,7 @@ package struct ValuePlace: Equatable, Sendable {
         switch text {
         case .counted(pointer: 0, length: 8): (source, reading) = (first, .counted(.source(second, bytes: 8, isSigned: false)))
         case .counted(pointer: 8, length: 0): (source, reading) = (second, .counted(.source(first, bytes: 8, isSigned: false)))
+        case .swift: (source, reading) = (first, .swift(second))
         case .counted, .libcxx: return nil
         }
     }
