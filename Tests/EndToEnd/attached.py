@@ -416,6 +416,21 @@ def says_when_threads_ran_and_waited(test):
         test.ends_well(process)
 
 
+def says_when_threads_ran_in_a_snapshot_that_is_asked_for(test):
+    if not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
+    with test.running("busy") as process:
+        with test.attached(process.pid):
+            (new,) = asked(process, "start")
+            goes_on(process, 1000)
+            copy = test.path("asked.snapshot.trace")
+            test.tool("control", str(process.pid), "snapshot", "-o", copy)
+            states = {thread["tid"]: thread for thread in test.json("threads", copy)["threads"]}
+            expect(new in states and states[new]["running_ns"] > 0, f"{new} of {states}")
+            asked(process, "stop")
+        test.ends_well(process)
+
+
 def lends_its_plans_to_a_process_of_another_user(test):
     """It believes no files but that user's own."""
     if os.geteuid() != 0:

@@ -52,6 +52,9 @@ class Snapshots(suite.Test):
             expect(trace.header["flags"] & FLAG and not trace.anomalies, f"{trace.path}: {trace.anomalies[:4]}")
         return found
 
+    def own_trace(self):
+        return next(os.path.join(self.trace(), name) for name in os.listdir(self.trace()) if name.endswith(".trace"))
+
     def check_reading(self, trace):
         """The reader says the same of it."""
         faults = harness.cross_check(self.settings, trace)
@@ -144,6 +147,52 @@ def a_snapshot_says_when_threads_waited(test):
         expect(rows["request"]["total_running_ns"] > 0, f"{rows['request']}")
 
 
+def one_that_is_asked_for_says_when_threads_waited(test):
+    """The recorder tells the tool that takes it; where it does not know, there is nothing, and no line."""
+    if not kernel_reports():
+        raise harness.Skipped("the kernel does not report switches here")
+    for options in ((), ("--no-states",)):
+        with test.running(test.served, "--force", *options) as tool:
+            asked(tool, "r100")
+            asked(tool, "r100")
+            pid = test.own_trace().split(".")[-2]
+            for last in ((), ("--last", "20s")):
+                path = test.path("asked.snapshot.trace")
+                done = test.tool("control", pid, "snapshot", "-o", path, *last)
+                expect(done.stderr.count("\n") == 1, done.stderr)
+                rows = {row["name"]: row for row in test.json("report", path, "--around", "request", "--slowest", "1")["functions"]}
+                slept, states = rows["nanosleep"], test.json("info", path)["kernel"]
+                if options:
+                    expect("total_waiting_ns" not in slept or not slept["total_waiting_ns"], f"{slept}")
+                else:
+                    expect(slept["total_waiting_ns"] >= 0.9 * 1.5 * LIMIT_MS * 1e6 and slept["total_waiting_ns"] <= slept["total_ns"], f"{states}: {slept}")
+                    expect(rows["request"]["total_running_ns"] > 0, f"{rows['request']}")
+                os.unlink(path)
+
+
+ASKS = """
+import os, socket, struct, sys
+if sys.argv[1] != "0": os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(int(sys.argv[1]))
+connection = socket.socket(socket.AF_UNIX)
+connection.connect("\\0tracer-%016x" % int(sys.argv[2]))
+try:
+    connection.sendall(struct.pack("<5Q", int.from_bytes(b"TRSTES01", "little"), os.stat("/proc/self/ns/pid").st_ino, int(sys.argv[3]), 1 << 62, 0))
+    print(len(connection.recv(65536)))
+except (BrokenPipeError, ConnectionResetError): print(0)
+"""
+
+
+def no_other_user_is_told_when_threads_waited(test):
+    if not kernel_reports() or os.geteuid():
+        raise harness.Skipped("the kernel does not report switches here, or this is not root")
+    with test.running(test.served) as tool:
+        asked(tool, "r10")
+        trace = tracefile.Trace(test.own_trace())
+        told = [subprocess.run([sys.executable, "-c", ASKS, user, str(trace.header["session"]), str(trace.header["pid"])], capture_output=True, text=True,
+                               timeout=harness.HANGS) for user in ("0", "65534")]
+        expect(int(told[0].stdout) > 100 and told[1].stdout == "0\n", f"{told}")
+
+
 def the_longest_are_kept(test):
     with test.running(test.served, "--keep", "60s", "--when", "request > 0ms", "--snapshots", "3") as tool:
         asked(tool, "r400")
@@ -233,8 +282,7 @@ def a_ring_keeps_what_a_quiet_thread_did(test):
 def one_that_is_asked_for_from_outside_is_of_one_moment(test):
     """While threads fill a small ring as fast as they can."""
     with test.running(test.served, "--keep", "60s", "--max-size", "2M", threads=3) as tool:
-        trace_of = lambda: next(os.path.join(test.trace(), name) for name in os.listdir(test.trace()) if name.endswith(".trace"))
-        pid = int(trace_of().split(".")[-2])
+        pid = int(test.own_trace().split(".")[-2])
         for number in range(10):
             asked(tool, "r20")
             path = test.path(f"{number}.snapshot.trace")

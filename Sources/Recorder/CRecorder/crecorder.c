@@ -9,14 +9,18 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -252,4 +256,52 @@ ssize_t recorder_file_capabilities(int file, void *buffer, size_t size) { return
 int recorder_is_overlay(int file) {
     struct statfs information;
     return fstatfs(file, &information) == 0 && information.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+// Any user may take or connect to an abstract name: who is at the other end is asked of the kernel (SO_PEERCRED, unix(7)).
+static socklen_t name_socket(uint64_t session, struct sockaddr_un *address) {
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "tracer-%016llx", (unsigned long long)session);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static int is_peer(int connection, uid_t other) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length)) return 0;
+    return peer.uid == geteuid() || peer.uid == 0 || peer.uid == other;
+}
+
+static int checked(int connection, uid_t other) {
+    struct timeval patience = {.tv_sec = 3};
+    if (connection < 0) return -1;
+    if (is_peer(connection, other) && !setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) &&
+        !setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience))
+        return connection;
+    close(connection);
+    return -1;
+}
+
+int recorder_listen(uint64_t session) {
+    struct sockaddr_un address;
+    socklen_t length = name_socket(session, &address);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0) return -1;
+    if (!bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 4)) return listener;
+    close(listener);
+    return -1;
+}
+
+int recorder_accept(int listener) { return checked(accept4(listener, 0, 0, SOCK_CLOEXEC), geteuid()); }
+
+int recorder_connect(uint64_t session, uid_t owner) {
+    struct sockaddr_un address;
+    socklen_t length = name_socket(session, &address);
+    int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection >= 0 && connect(connection, (struct sockaddr *)&address, length)) {
+        close(connection);
+        return -1;
+    }
+    return checked(connection, owner);
 }

@@ -113,3 +113,11 @@ int recorder_is_overlay(int file);
 
 /// Raw `security.capability` of an open file: its length, or -1.
 ssize_t recorder_file_capabilities(int file, void *buffer, size_t size);
+
+/// A Unix socket that is found by the number of a run: its name is abstract (unix(7)), so it lies in no file system and is gone with whoever has it.
+/// -1 when there is none to be had.
+int recorder_listen(uint64_t session);
+/// Accepts a connection of this user, or of root, and closes those of others. It waits for no byte longer than a few seconds. -1: there is none.
+int recorder_accept(int listener);
+/// Connects to whoever listens for the run, if that is this user, root, or `owner`. -1: there is nobody.
+int recorder_connect(uint64_t session, uid_t owner);

@@ -176,6 +176,7 @@ package struct AttachedRun {
         whenBegun(target)
         var keeper = snapshotPlan.map { SnapshotKeeper($0, directory: snapshotDirectory) }
         keeper?.kernel = kernel
+        let server = kernel.flatMap { ExcerptServer($0, session: session) }
         var end = follow(watch, process, waited, until: limit.map { begun &+ $0 }, &keeper, kernel)
         if end == .detached {
             do {
@@ -189,6 +190,7 @@ package struct AttachedRun {
         detachChildren()
         keeper?.exit = { [target] in $0 == target.pid ? Self.exit(of: process) : nil }
         let snapshots = keeper?.end()
+        server?.end()
         let appendix = kernel.map { KernelAppendix($0) }
         var recording = tidied(isReplaced: end == .programReplaced, appendix)
         recording.snapshots = snapshots

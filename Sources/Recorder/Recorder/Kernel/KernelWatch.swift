@@ -22,6 +22,8 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     private let isEnding = Atomic<Bool>(false)
     /// What another thread asks (`excerpt`).
     private let question = Mutex<Question?>(nil)
+    /// One asks after the other.
+    private let asking = Mutex<Void>(())
     /// Readable once it is answered.
     private let answered: Int32
     private struct Question {
@@ -86,7 +88,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         buffer = .allocate(byteCount: Int(requests.data_bytes), alignment: 8)
         wake = recorder_make_wake()
         answered = recorder_make_wake()
-        if !rings.isEmpty { begin() }
+        if !rings.isEmpty { thread = ToolThread.begin { self.drain() } }
     }
 
     deinit {
@@ -133,14 +135,17 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         return KernelAccount(grant: grant, paranoid: paranoid, lost: history.lost, images: images, spool: spool)
     }
 
-    /// What was reported of a process up to now. Waits for the watch's own thread. nil: nothing was, or that thread gets no processor.
+    /// What was reported of a process up to now. Any thread may ask, until `stop`. Waits for the watch's own thread. nil: nothing was, or that thread gets no processor.
     /// - Parameters:
     ///   - moment: CLOCK_MONOTONIC, when its image had begun
     ///   - since: as KernelExcerpt has it
     func excerpt(of pid: pid_t, at moment: UInt64, since: UInt64) -> KernelExcerpt? {
+        asking.withLock { _ in ask(Question(pid: pid, moment: moment, since: since)) }
+    }
+    private func ask(_ asked: Question) -> KernelExcerpt? {
         guard isReporting, thread != nil else { return nil }
         recorder_take_wake(answered)
-        question.withLock { $0 = Question(pid: pid, moment: moment, since: since) }
+        question.withLock { $0 = asked }
         recorder_wake(wake)
         var answer = pollfd(fd: answered, events: Int16(POLLIN), revents: 0)
         poll(&answer, 1, Self.patience)
@@ -213,23 +218,6 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     }
 
     // MARK: - The thread
-
-    private func begin() {
-        // Signals are for the run loop.
-        var every = sigset_t(), before = sigset_t()
-        sigfillset(&every)
-        pthread_sigmask(SIG_BLOCK, &every, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        let me = Unmanaged.passRetained(self)
-        var made = pthread_t()
-        let result = pthread_create(
-            &made, nil,
-            { argument in
-                Unmanaged<KernelWatch>.fromOpaque(argument!).takeRetainedValue().drain()
-                return nil
-            }, me.toOpaque())
-        if result == 0 { thread = made } else { me.release() }
-    }
 
     private func drain() {
         var wait = interval, last: UInt64 = 0

@@ -9,7 +9,15 @@ extension KernelWatch {
         guard let header = TraceHeader(path: path), case let state = header.current, state.pid_namespace == ProcessStatus.ownNamespace,
             let excerpt = excerpt(of: pid_t(bitPattern: state.pid), at: state.first.monotonic_ns, since: since)
         else { return }
-        for chunk in excerpt.chunks where !header.append(chunk, opened: state.last, isGone: true) { return }
+        _ = header.append(excerpt.chunks)
+    }
+}
+
+extension TraceHeader {
+    /// Appends records to a copy that nobody else writes. False: not all was written.
+    func append(_ chunks: [[UInt8]]) -> Bool {
+        let opened = current.last
+        return chunks.allSatisfy { append($0, opened: opened, isGone: true) }
     }
 }
 

@@ -1,4 +1,5 @@
 // A process that runs under the agent, and what may be asked of it from outside: by words in its file's first page (trace_file_header.control).
+import CRecorder
 import CTraceLayout
 import ELF
 import Glibc
@@ -58,6 +59,21 @@ package struct RecordedProcess {
             throw .cannotRun("\(name): \(error.text)")
         }
         return name.hasPrefix("./") ? String(name.dropFirst(2)) : name
+    }
+
+    /// Appends to a copy of its trace when its threads ran and waited, which its recorder knows, of the last so many nanoseconds (nil: all).
+    /// False: the recorder has it and did not give it, or it could not be written. Where nobody records that it is true.
+    package func addStates(to path: String, last: UInt64?) -> Bool {
+        let state = header.current, now = clockTime()
+        var info = stat()
+        guard state.session != 0, fstat(header.file, &info) == 0 else { return true }
+        let connection = recorder_connect(state.session, info.st_uid)
+        guard connection >= 0 else { return true }
+        defer { close(connection) }
+        let since = last.map { now > $0 ? now - $0 : 0 } ?? 0
+        let question = ExcerptQuestion(namespace: state.pid_namespace, pid: state.pid, moment: state.first.monotonic_ns, since: since)
+        guard let chunks = question.ask(connection) else { return false }
+        return chunks.isEmpty || TraceHeader(path: path)?.append(chunks) ?? false
     }
 
     /// Says what is wanted. It is done when `hasDone` says so: at the next call that the agent sees.

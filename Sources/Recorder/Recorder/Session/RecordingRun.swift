@@ -152,6 +152,7 @@ package struct RecordingRun {
         var survey = kernel?.isReporting == true ? nil : ProcessSurvey(root: program.pid)
         var keeper = snapshotPlan.map { SnapshotKeeper($0, directory: snapshotDirectory) }
         keeper?.kernel = kernel
+        let server = kernel.flatMap { ExcerptServer($0, session: session) }
         var wished = WishedSignals(signals, snapshotPlan, kernel, directory: snapshotDirectory, tell)
         let (exit, ended) = follow(program, watch!, ends, &relay, &stop, &survey, &keeper, &wished)
         keeper?.exit = { pid in
@@ -163,6 +164,7 @@ package struct RecordingRun {
             stop?.end(ends)
         }
         let snapshots = keeper?.end()
+        server?.end()
         ends.look()
         survey?.lookNow()
         let appendix = kernel.map { KernelAppendix($0) }, traces = SessionFiles.all(template, session: session)

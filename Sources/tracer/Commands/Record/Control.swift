@@ -101,7 +101,10 @@ struct Control: ParsableCommand {
     }
 
     private func copy(_ process: RecordedProcess) throws {
-        let path = try orFail { try process.snapshot(last: last?.nanoseconds.count, to: output) }
+        let last = last?.nanoseconds.count, path = try orFail { try process.snapshot(last: last, to: output) }
+        if !process.addStates(to: path, last: last) {
+            complain("\(process.name) (\(process.pid)): its recorder did not say when threads ran and waited: the snapshot is without it")
+        }
         complain("\(process.name) (\(process.pid)): tracer report \(shellWord(path))")
     }
 
