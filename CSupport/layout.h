@@ -147,6 +147,9 @@ static inline _Bool tracer_take_control(uint32_t *number) {
     return *number != before && __atomic_compare_exchange_n(&tracer_control_seen, &before, *number, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+/// What is wanted up to there is to be done by who looks next.
+static inline void tracer_leave_control(uint32_t number) { __atomic_store_n(&tracer_control_seen, number - 1, __ATOMIC_RELEASE); }
+
 // Reserved area of the image (trampoline.S). Labels, and LABEL_RETURN after each what belongs to it; the first block of stubs.
 extern uint8_t tracer_labels[] __attribute__((visibility("hidden")));
 extern uint8_t tracer_reserved_stubs[] __attribute__((visibility("hidden")));

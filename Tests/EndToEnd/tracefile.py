@@ -33,14 +33,15 @@ READY = {1: "symbol", 2: "mark", 3: "notify", 4: "output", 5: "frame"}
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
 
-HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I 5Q 2Q 2Q4I Q 4I Q")
+HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I 5Q 2Q 2Q4I Q 4I Q Q 4I")
 HEADER_FIELDS = """magic version header_bytes elf_machine page_bytes pid parent_pid clock state stop_reason mode
     ticks_per_second first_ticks first_monotonic_ns last_ticks last_monotonic_ns first_realtime_ns next_offset
     prepared_offset size_limit dropped minimum_ticks maximum_depth flags start_ticks started_ticks leaf_cost inside_cost
     exit_status collected session extended_offset boot pid_namespace unrecorded_children leaf_error inside_error stopped_ticks
     ended_ns waits waited_ticks longest_wait requests watched
-    begin_ticks end_ticks thread function trigger request complete_ticks control controlled wanted is_on wanted_minimum""".split()
-assert HEADER.size == 352 and len(HEADER_FIELDS) == 56, (HEADER.size, len(HEADER_FIELDS))
+    begin_ticks end_ticks thread function trigger request complete_ticks control controlled wanted is_on wanted_minimum
+    wanted_names left_functions left_slots refused reserved""".split()
+assert HEADER.size == 376 and len(HEADER_FIELDS) == 61, (HEADER.size, len(HEADER_FIELDS))
 OPEN_FRAME = struct.Struct("<Q2I")
 CHUNK = struct.Struct("<I2H4I Q 2Q 4Q 2I 16s Q 2Q")
 CHUNK_FIELDS = """magic kind flags byte_count body_offset thread tid sequence opened_ticks opened_ns used_bytes
@@ -237,6 +238,7 @@ class Trace:
         self.unrecorded = []
         self.opened = []
         self.switched = []  # (ticks, recording is on from then on)
+        self.choices = []  # (ticks, functions, include, exclude)
         self.prototypes = {}  # program → text
         self.begun = set()  # numbers of the threads that a record says began
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
@@ -453,6 +455,10 @@ class Trace:
                 self.opened.append(Opened(ticks, thread, descriptor, pair, key, object, stream))
             elif kind == 44:
                 self.switched.append((struct.unpack_from("<Q", body, 8)[0], bool(key)))
+            elif kind == 45 and key == 1:
+                ticks, *counts, _ = struct.unpack_from("<Q4I", body, 8)
+                ends = [32 + sum(counts[:n]) for n in range(4)]
+                self.choices.append((ticks, *(body[ends[n]:ends[n + 1]].decode() for n in range(3))))
             elif kind == 16:
                 self.clock_samples.append(struct.unpack_from("<2Q", body, 8))
             elif 7 <= kind <= 14:

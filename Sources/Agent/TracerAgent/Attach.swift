@@ -77,6 +77,7 @@ extension Agent {
         let isOver = LoaderWatch.end {
             tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
             ReturnLabels.close()
+            ChosenCalls.takeBack()
         }
         if !isOver { return TRACE_ATTACH_LOADER }
         ThreadRecorder.releaseAllDead()

@@ -166,7 +166,10 @@ enum LoaderWatch {
             TraceOutput.flags |= ForeignConvention.mark()
             CallerQuestions.mark()
             TraceOutput.header.pointee.flags = TraceOutput.flags
-            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad { PatchedFunctions.patch(n) }
+            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad {
+                PatchedFunctions.patch(n)
+                _ = ChosenCalls.leaveOut(in: n)
+            }
         }
         bindPending { $0.pointee.isRelocated }
         if first >= 0 {
@@ -197,6 +200,7 @@ enum LoaderWatch {
         ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
         module.pointee.lazy.giveBack()
         ChangedSlots.forget(module.pointee.image.low, module.pointee.image.high)
+        GatedSlots.forget(module.pointee.image.low, module.pointee.image.high)
         PatchedFunctions.forget(n)
         ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
         InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
@@ -266,6 +270,7 @@ enum LoaderWatch {
     @inline(never) private static func bind(_ index: Int) {
         let module = ModuleTable.modules.pointer(index)
         var detail = Rebinder.bind(index) { if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &$0) } }
+        GatedSlots.leaveOut(in: index)
         if !module.pointee.isAgain { Bindings.write(from: index) }
         if !module.pointee.isAgain || module.pointee.load != 0 { MetadataWriter.detail(&detail, module, index) }
     }

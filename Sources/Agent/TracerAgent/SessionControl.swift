@@ -12,6 +12,13 @@ enum SessionControl {
         var number: UInt32 = 0
         guard TraceOutput.isOpen, !TraceOutput.isConfined, tracer_take_control(&number), let header = TraceOutput.header else { return }
         let wanted = header.pointee.wanted
+        if wanted & UInt32(TRACE_WANTED_NAMES) != 0 {
+            switch ChosenCalls.take(header) {
+            case .done: break
+            case .refused: header.pointee.refused = number
+            case .later: return tracer_leave_control(number)
+            }
+        }
         if wanted & UInt32(TRACE_WANTED_MINIMUM) != 0 { _ = setMinimum(header.pointee.wanted_minimum) }
         if wanted & UInt32(TRACE_WANTED_ON) != 0 { tracer_agent_resume() }
         if wanted & UInt32(TRACE_WANTED_OFF) != 0 { tracer_agent_pause() }
@@ -40,6 +47,7 @@ enum SessionControl {
         guard TraceOutput.isWritable, let header = TraceOutput.header else { return }
         let wasOn = header.pointee.is_on != 0
         header.pointee.is_on = isOn ? 1 : 0
+        if isBeginning { ChosenCalls.describe(header) } // a forked child begins as its parent is
         if isOn == (wasOn || isBeginning) { return }
         MetadataWriter.append(
             Int(TRACE_RECORD_SWITCHED), isOn ? 1 : 0, trace_switched_record(record: trace_record(), ticks: Clock.ticks()), isPassing: true)

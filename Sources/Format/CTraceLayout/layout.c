@@ -15,7 +15,7 @@ _Static_assert(EVENT_START_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "compl
 _Static_assert(EVENT_TIME_SHIFT + EVENT_START_BITS == EVENT_DURATION_SHIFT, "complete bits");
 _Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
 _Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
-_Static_assert(offsetof(struct trace_file_header, ended_ns) == 240 && sizeof(struct trace_file_header) == 352, "file header");
+_Static_assert(offsetof(struct trace_file_header, ended_ns) == 240 && sizeof(struct trace_file_header) == 376, "file header");
 _Static_assert(offsetof(struct trace_file_header, requests) == 272 && offsetof(struct trace_file_header, control) == 328, "file header");
 _Static_assert(sizeof(struct trace_spare) == 24, "spare chunk");
 _Static_assert(sizeof(struct trace_request) == 32, "request");
@@ -43,6 +43,7 @@ _Static_assert(sizeof(struct trace_thread_begin_record) == 32, "thread's first r
 _Static_assert(sizeof(struct trace_thread_pointer_record) == 40, "thread's first record");
 _Static_assert(sizeof(struct trace_clock_record) == 24, "clock record");
 _Static_assert(sizeof(struct trace_switched_record) == 16, "switched record");
+_Static_assert(sizeof(struct trace_choice_record) == 32, "choice record");
 _Static_assert(sizeof(struct trace_usage) == 32, "usage");
 _Static_assert(sizeof(struct trace_phase_record) == 64, "phase record");
 _Static_assert(sizeof(struct trace_initializer_record) == 72, "initializer record");

@@ -42,10 +42,17 @@ enum HookPolicy: UInt8 {
     /// Slots of any kind with its name may lead to a stub. The one of libc's start of main is hooked apart (Rebinder.hookStart).
     var isForAnySlot: Bool { self != .none && self != .start }
     /// Its calls must be seen to do no harm, also where they are not recorded (SafetyHooks.swift).
-    private var isWatched: Bool {
+    var isWatched: Bool {
         switch self {
         case .confinement, .systemCall, .signalAction, .identity, .ending, .vfork, .clone: true
         default: false
+        }
+    }
+    /// Its calls may be left out from some moment on. Not those by which open frames are known, on whatever stack.
+    var mayBeLeftOut: Bool {
+        switch self {
+        case .start, .makeContext, .jump, .contextJump, .throwing, .raising, .resuming, .rethrowing, .catching: false
+        default: true
         }
     }
     /// Its calls may be recorded with what they wait for (CallObjects.swift).

@@ -68,6 +68,13 @@ enum HotFunctions {
     /// In a forked child: another thread of the parent may have held it.
     static func becomeChild() { lock = Lock() }
 
+    /// No function is suppressed, or recorded again, meanwhile.
+    static func locked(_ body: () -> Void) {
+        lock.lock()
+        defer { lock.unlock() }
+        body()
+    }
+
     /// The function got this id. FunctionTable's lock is held.
     static func add(_ id: UInt32, _ hook: UnsafeMutablePointer<function_hook>, isBounded: Bool) {
         if areKept { return }
@@ -201,6 +208,7 @@ enum HotFunctions {
     private static func suppress(_ candidate: UnsafeMutablePointer<Candidate>) {
         let now = Clock.ticks(), hook = candidate.pointee.hook
         candidate.pointee.state = .sampled
+        if hook.pointee.instant == tracer_address_pass() { return } // it is left out meanwhile (GatedFunctions.swift)
         if !candidate.pointee.isSaid {
             if !Limits.isRing && !giveCounter(candidate) { return }
             MetadataWriter.suppressed(hook.pointee.function, counter: candidate.pointee.counter, ticks: now)
@@ -261,7 +269,7 @@ enum HotFunctions {
         lock.lock()
         defer { lock.unlock() }
         guard let candidate = candidate(hook.pointee.function), candidate.pointee.isWatched, candidate.pointee.state == .suppressed,
-            now >= candidate.pointee.due
+            now >= candidate.pointee.due, hook.pointee.instant != tracer_address_pass() // it is left out meanwhile
         else { return false }
         begin(candidate)
         tracer_store_release_64(&hook.pointee.instant, Trampolines.patchedSet.enter) // FUNCTION_ENTER

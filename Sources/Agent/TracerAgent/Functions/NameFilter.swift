@@ -8,6 +8,8 @@ enum NameFilter {
     nonisolated(unsafe) static var exclude: CText?
     /// No calls through slots are recorded, whatever the lists say.
     nonisolated(unsafe) static var leavesSlots = false
+    /// What has been chosen since, from outside, of the functions that the lists admit. ModuleLock is held.
+    nonisolated(unsafe) static var later = LaterNames()
     /// Calls of these functions say that the program is ready.
     nonisolated(unsafe) static var ready: CText?
 
@@ -37,7 +39,7 @@ enum NameFilter {
         if let exclude, anyMatches(exclude, function, module, at: address) { return false }
         return true
     }
-    @inline(never) private static func anyMatches(_ list: CText, _ function: CText, _ module: CText, at address: UInt64) -> Bool {
+    @inline(never) static func anyMatches(_ list: CText, _ function: CText, _ module: CText, at address: UInt64) -> Bool {
         forEachPattern(list) { start, bang, end in
             names(start + (bang &+ 1), end &- bang &- 1, function, at: address)
                 ? bang < 0 || Glob.matches(start, bang, module) : bang < 0 && Glob.matches(start, end, module)
@@ -82,5 +84,32 @@ enum NameFilter {
             if start[end] == 0 { return false }
             start += end &+ 1
         }
+    }
+}
+
+/// Lists as those of the settings, which `tracer control` has given while the process ran (ChosenCalls.swift). Each may be nil.
+struct LaterNames: BitwiseCopyable {
+    var functions: CText?
+    var include: CText?
+    var exclude: CText?
+
+    /// All that are recorded by slots stay so.
+    var admitsAllSlots: Bool { include == nil && exclude == nil }
+    var admitsAll: Bool { admitsAllSlots && functions == nil }
+
+    /// Returns true if the function is recorded: by the name of a slot, and the module that defines it.
+    func admits(function: CText, path: CText) -> Bool {
+        let module = baseName(path)
+        if let include, !NameFilter.anyMatches(include, function, module) { return false }
+        if let exclude, NameFilter.anyMatches(exclude, function, module) { return false }
+        return true
+    }
+    /// Returns true if a function that records its calls itself is recorded: by its name, or its address as linked. `functions` is another matter
+    /// (EntryFilter).
+    func admits(function: CText, at address: UInt64, path: CText) -> Bool {
+        let module = baseName(path)
+        if let include, !NameFilter.anyMatches(include, function, module, at: address) { return false }
+        if let exclude, NameFilter.anyMatches(exclude, function, module, at: address) { return false }
+        return true
     }
 }

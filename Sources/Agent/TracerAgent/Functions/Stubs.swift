@@ -24,6 +24,18 @@ enum Stubs {
     static func expect(_ slots: Int) { nextCalls = min(Memory.wholePages((slots &+ 1) &* Int(STUB_BYTES)), mostCalls) }
 
     static func address(of index: Int) -> UInt64 { UInt64(UInt(bitPattern: tracer_stub(index))) }
+    /// A function's stub begins there.
+    static func isOne(_ address: UInt64) -> Bool {
+        var block = 0
+        while block &* Int(STUB_BLOCK) < count {
+            let distance = address &- Stubs.address(of: block &* Int(STUB_BLOCK))
+            if distance < UInt64(STUB_BLOCK) &* UInt64(STUB_BYTES) {
+                return distance % UInt64(STUB_BYTES) == 0 && block &* Int(STUB_BLOCK) &+ Int(distance / UInt64(STUB_BYTES)) < count
+            }
+            block &+= 1
+        }
+        return false
+    }
     static func stub(of hook: UnsafeMutablePointer<function_hook>) -> UInt64 {
         address(of: Int(tracer_stub_index(hook)))
     }

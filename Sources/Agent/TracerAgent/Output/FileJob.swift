@@ -10,7 +10,7 @@ import CSupport
 import CTraceLayout
 
 struct FileJob {
-    enum Kind { case create, map, allocate, write, cut }
+    enum Kind { case create, map, allocate, write, read, cut, other }
     var kind: Kind
     var offset: UInt64
     var byteCount: Int
@@ -21,6 +21,8 @@ struct FileJob {
     /// The bytes of a chunk that is written, and the header to put before them.
     var bytes: UnsafeMutableRawPointer? = nil
     var header = trace_chunk_header()
+    /// Work with other files, done with the task's descriptors instead of all that is said here of the trace.
+    var work: (@convention(c) () -> Void)? = nil
 
     /// 0 or more, or minus an errno: the file could not be opened when `isOpened` says so.
     private(set) var result = 0
@@ -141,6 +143,10 @@ struct FileJob {
     // MARK: - With the descriptor
 
     private mutating func perform() {
+        if let work {
+            isOpened = true
+            return work()
+        }
         let descriptor = TraceOutput.open(kind == .create ? Open.readWrite | Open.create | Open.exclusive : Open.readWrite)
         if failed(descriptor) {
             result = descriptor
@@ -158,6 +164,8 @@ struct FileJob {
         case .map: result = map(descriptor)
         case .allocate: result = FileJob.extend(descriptor, to: offset &+ UInt64(byteCount), from: offset)
         case .write: result = write(descriptor)
+        case .read: result = SystemCall.call(SystemCall.pread64, descriptor, bits(bytes!), byteCount, Int(offset))
+        case .other: break
         case .cut: result = SystemCall.call(SystemCall.ftruncate, descriptor, Int(offset))
         }
         if kind == .write && result >= 0 && length > 0 { extendFile(descriptor) }

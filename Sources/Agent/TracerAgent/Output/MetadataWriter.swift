@@ -227,7 +227,9 @@ enum MetadataWriter {
             let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
             let count = Int(record.pointee.byte_count)
             if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
-            let type = Int(record.pointee.type), isWanted = withTexts || type != Int(TRACE_RECORD_TEXT) && type != Int(TRACE_RECORD_PATCHED)
+            let type = Int(record.pointee.type)
+            let isOfSettings = type == Int(TRACE_RECORD_TEXT) || type == Int(TRACE_RECORD_PATCHED) || type == Int(TRACE_RECORD_CHOICE)
+            let isWanted = withTexts || !isOfSettings
             if isWanted && isInherited(record), let address = reserve(count) {
                 address.copyMemory(from: record, byteCount: count)
             }

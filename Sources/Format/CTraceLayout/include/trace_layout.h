@@ -181,8 +181,13 @@ struct trace_file_header {
     uint32_t wanted;          // TRACE_WANTED_…
     uint32_t is_on;           // 1: calls are recorded, 0: tracer_stop or TRACER_START=off
     uint64_t wanted_minimum;  // nanoseconds: shorter calls are not kept
+    uint64_t wanted_names;    // offset of a chunk with one CHOICE record: which functions are recorded from now on
+    uint32_t left_functions;  // how many functions that record their calls themselves are left out by it …
+    uint32_t left_slots;      // … and how many slots lead past their stubs
+    uint32_t refused;         // the number in `controlled` up to which functions could not be chosen
+    uint32_t reserved;
 };
-enum { TRACE_WANTED_ON = 1, TRACE_WANTED_OFF = 2, TRACE_WANTED_MINIMUM = 4 };
+enum { TRACE_WANTED_ON = 1, TRACE_WANTED_OFF = 2, TRACE_WANTED_MINIMUM = 4, TRACE_WANTED_NAMES = 8 };
 
 // Chunks that threads fill in turn, where somebody else copies full ones to where they belong (docs/internals/file.md). An array of them
 // at TRACE_SPARES_OFFSET of the first page, which the process and `tracer record` have mapped.
@@ -275,6 +280,7 @@ enum {
     TRACE_RECORD_PASSED = 42, // written by the agent, in a chunk of its own
     TRACE_RECORD_PROTOTYPE = 43, // written by the agent
     TRACE_RECORD_SWITCHED = 44,  // likewise
+    TRACE_RECORD_CHOICE = 45,    // written by the agent, and by who controls it
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
@@ -456,6 +462,17 @@ struct trace_switched_record {
     struct trace_record record;
     uint64_t ticks;
 };
+/// A choice among the functions whose calls could be recorded: those that the lists admit, in the form of TRACER_FUNCTIONS, TRACER_INCLUDE and
+/// TRACER_EXCLUDE. Key 1: from `ticks` on, by the agent. Key 0: somebody outside wants it, in a chunk of its own. The lists follow.
+struct trace_choice_record {
+    struct trace_record record;
+    uint64_t ticks;
+    uint32_t functions_bytes; // a list of 0 bytes is none
+    uint32_t include_bytes;
+    uint32_t exclude_bytes;
+    uint32_t reserved;
+};
+#define TRACE_CHOICE_BYTES 65536 /* most bytes of such a chunk */
 struct trace_module_end_record {
     struct trace_record record;
     uint32_t module;

@@ -24,7 +24,7 @@ struct RecordedFunctions {
         let isDamaged = !trace.isRing && trace.missingChunkCount > 0 || !trace.warnings.isEmpty
         general =
             trace.lostCalls > 0 || trace.header.unrecorded_children > 0 || isDamaged
-            ? .lost : trace.setting(Variables.start) == false ? .laterStart : nil
+            ? .lost : trace.setting(Variables.start) == false ? .laterStart : trace.hasChoices || trace.pauses.count > 0 ? .leftOut : nil
     }
 
     /// For each function of the module why it was not recorded; nil: it was.

@@ -20,6 +20,8 @@ package enum UnknownReason: Hashable, Sendable {
     case laterStart
     /// The trace is of a program that ran already.
     case wasRunning
+    /// For a while it may not have been recorded.
+    case leftOut
     case resolver
     /// Only its direct calls are recorded, and there may be others.
     case otherCalls
@@ -36,6 +38,8 @@ package enum UnknownReason: Hashable, Sendable {
         case .lost: "Calls are missing from one of the traces: it may have been called there."
         case .laterStart: "One of the traces starts when the program called tracer_start: it may have been called before."
         case .wasRunning: "One of the traces is of a process that was attached to: it may have been called before."
+        case .leftOut:
+            "While one of the traces was recorded, recording was off, or functions were chosen anew (tracer control): it may have been called then."
         case .resolver: "It is an IFUNC resolver: in a module loaded at start-up, the loader calls it before recording begins."
         case .otherCalls: "Only direct calls of it are recorded, not by pointer: it may have been called by its address."
         }

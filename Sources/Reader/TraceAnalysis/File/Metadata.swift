@@ -150,9 +150,14 @@ package struct Metadata: Sendable, RecordReader {
     /// When recording was switched on and off.
     package private(set) var switched: [(moment: Ticks, isOn: Bool)] = []
 
+    /// When functions were chosen anew (`tracer control PID filter`), and by which lists.
+    package private(set) var choices: [(moment: Ticks, lists: ChosenLists)] = []
+    private static let mostChoices = 10_000
+
     /// Every moment in it becomes even.
     mutating func stretch(_ clock: ClockCorrection) {
         for n in switched.indices { clock.stretch(&switched[n].moment) }
+        for n in choices.indices { clock.stretch(&choices[n].moment) }
         for function in suppressed.keys { clock.stretch(&suppressed[function]!) }
         for module in modules.keys {
             clock.stretch(&modules[module]!.loaded)
@@ -229,6 +234,18 @@ package struct Metadata: Sendable, RecordReader {
         case TRACE_RECORD_SWITCHED:
             let fixed = try body(trace_switched_record.self, buffer, offset, byteCount)
             if switched.count < Self.mostClockSamples { switched.append((Ticks(fixed.ticks), record.key != 0)) }
+        case TRACE_RECORD_CHOICE:
+            let fixed = try body(trace_choice_record.self, buffer, offset, byteCount)
+            guard record.key == 1, choices.count < Self.mostChoices else { return } // else it is what somebody wants
+            let counts = [fixed.functions_bytes, fixed.include_bytes, fixed.exclude_bytes].map { UInt64($0) }
+            let total = counts.reduce(0, +), start = MemoryLayout<trace_choice_record>.size
+            guard total <= UInt64(min(byteCount - start, Int(TRACE_CHOICE_BYTES))) else { throw DamagedRecord() }
+            let all = buffer.bytes(at: offset + start, byteCount: Int(total))
+            func list(_ n: Int) -> [String] {
+                let from = Int(counts[..<n].reduce(0, +))
+                return all[from..<(from + Int(counts[n]))].split(separator: UInt8(ascii: ":")).map { printable(Array($0)) }
+            }
+            choices.append((Ticks(fixed.ticks), ChosenLists(functions: list(0), include: list(1), exclude: list(2))))
         case TRACE_RECORD_PATCHED:
             let patched = try body(trace_patched_record.self, buffer, offset, byteCount)
             guard patched.patched <= patched.functions else { throw DamagedRecord() }

@@ -86,7 +86,7 @@ extension RunSummary {
     /// Lines above a table that say what its times are.
     func notes(_ style: TextStyle) -> [String] {
         (conditionNote.map { [$0] } ?? []) + (time.note.map { [style.dim($0)] } ?? []) + stateNotes.map(style.alarm)
-            + ([agentWaitNote, pauseNote, keptConditionsNote].compactMap { $0 }.map { style.dim($0) })
+            + ([agentWaitNote, pauseNote, choiceNote, keptConditionsNote].compactMap { $0 }.map { style.dim($0) })
     }
 
     /// What a reader of these times has to know of the threads' states.

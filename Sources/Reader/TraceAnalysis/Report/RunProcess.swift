@@ -25,6 +25,8 @@ package struct ProcessImage: Sendable {
     package let inCalls: Nanoseconds
     package let agentWaits: AgentWaits
     package let pauses: RecordingPauses
+    /// How often functions were chosen anew.
+    let choiceCount: Int
     let keptConditions: KeptConditions
     /// The time of its threads by state, and what of that is `inCalls`; nil: not asked for of functions, or not known.
     let states: StateTimes?
@@ -69,6 +71,7 @@ package struct ProcessImage: Sendable {
         inCalls = summary.inCalls
         agentWaits = trace.agentWaits
         pauses = trace.pauses
+        choiceCount = trace.metadata.choices.count
         keptConditions = trace.keptConditions
         callStates = summary.callStates
         states = summary.callStates == nil ? nil : summary.states

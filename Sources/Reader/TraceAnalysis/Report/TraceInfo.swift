@@ -116,7 +116,7 @@ extension TraceFile {
     }
 
     package var flagTexts: [String] {
-        var texts = [snapshotText, pauses.text, keptConditions.text].compactMap { $0 }
+        var texts = [snapshotText, pauses.text, keptConditions.text].compactMap { $0 } + choiceTexts
         if isOfRunning { texts.append("recording began when the program already ran: the trace has no start") }
         if header.flags & UInt32(TRACE_FLAG_LATE) != 0 {
             texts.append(

@@ -10,6 +10,8 @@ package struct RecordedProcess {
         case stop
         /// Calls that are shorter, in nanoseconds, are not kept from now on.
         case minimum(UInt64)
+        /// Functions that these lists admit, of those that it can record; an empty list admits all.
+        case names(functions: [String], include: [String], exclude: [String])
     }
 
     package let pid: pid_t
@@ -90,6 +92,19 @@ package struct RecordedProcess {
             }
             wanted = UInt32(TRACE_WANTED_MINIMUM)
             header.write(nanoseconds, to: \.wanted_minimum)
+        case .names(let functions, let include, let exclude):
+            guard state.mode != UInt32(TRACE_MODE_COUNTS) else {
+                throw .cannotRun("process \(pid) only says which functions were called (--mode counts): all of them")
+            }
+            let record = Self.choice([functions, include, exclude])
+            guard record.count + MemoryLayout<trace_chunk_header>.size <= Int(TRACE_CHOICE_BYTES) else {
+                throw .usage("the globs have \(record.count) bytes: give fewer")
+            }
+            guard let offset = header.place(record, opened: state.last, isGone: false) else {
+                throw .cannotRun("\(header.path) cannot be written to: is it another user's, or is the disk full?")
+            }
+            wanted = UInt32(TRACE_WANTED_NAMES)
+            header.write(offset, to: \.wanted_names)
         }
         header.write(wanted, to: \.wanted)
         let number = state.control &+ 1
@@ -97,4 +112,19 @@ package struct RecordedProcess {
         return number
     }
     package func hasDone(_ number: UInt32) -> Bool { header.current.controlled == number }
+    /// It has looked at it, and could not do it.
+    package func hasRefused(_ number: UInt32) -> Bool { header.current.refused == number }
+
+    private static func choice(_ lists: [[String]]) -> [UInt8] {
+        let texts = lists.map { Array($0.joined(separator: ":").utf8) }, size = MemoryLayout<trace_choice_record>.size
+        let byteCount = UInt64(size + texts.reduce(0) { $0 + $1.count }).roundedUp(to: 8)
+        var record = trace_choice_record()
+        record.record.type = UInt16(TRACE_RECORD_CHOICE)
+        record.record.byte_count = UInt32(byteCount)
+        record.functions_bytes = UInt32(texts[0].count)
+        record.include_bytes = UInt32(texts[1].count)
+        record.exclude_bytes = UInt32(texts[2].count)
+        let bytes = withUnsafeBytes(of: record) { Array($0) } + texts.joined()
+        return bytes + [UInt8](repeating: 0, count: Int(byteCount) - bytes.count)
+    }
 }

@@ -18,6 +18,7 @@ struct Control: ParsableCommand {
               tracer control $(pgrep -x server) start
               tracer control $(pgrep -x server) stop
               tracer control 4711 filter --min-ms 5ms   # it was started with --min-ms
+              tracer control 4711 filter --functions 'handle*' --exclude 'mem*:strlen'
               tracer control 4711 snapshot -o now.trace --last 5s
             """)
 
@@ -33,6 +34,12 @@ struct Control: ParsableCommand {
     var all = false
     @Option(help: ArgumentHelp("Of filter: keep no shorter calls from now on, such as 5ms; 0 keeps all.", valueName: "time"))
     var minMs: String?
+    @Option(help: ArgumentHelp("Of filter: of the functions that --functions has chosen, only these; repeatable.", valueName: "glob"))
+    var functions: [String] = []
+    @Option(help: ArgumentHelp("Of filter: only matching functions or modules; '' takes it back.", valueName: "glob"))
+    var include: [String] = []
+    @Option(help: ArgumentHelp("Of filter: not matching functions or modules; '' takes it back.", valueName: "glob"))
+    var exclude: [String] = []
     @Option(name: .shortAndLong, help: ArgumentHelp("Of snapshot: its file. Default: by program and time.", valueName: "file"))
     var output: String?
     @Option(help: ArgumentHelp("Of snapshot: only the last 5s, 500ms. Default: all that the trace has.", valueName: "time"))
@@ -41,9 +48,14 @@ struct Control: ParsableCommand {
     private static let patience: UInt64 = 1_000_000_000
 
     func run() throws {
-        if minMs == nil, action == .filter { throw CommandFailure("filter needs --min-ms TIME, such as 5ms", status: 2) }
+        let choosesNames = !(functions + include + exclude).isEmpty
+        if minMs == nil, !choosesNames, action == .filter {
+            throw CommandFailure("filter needs --min-ms TIME, such as 5ms, or --functions, --include or --exclude GLOB", status: 2)
+        }
         for (option, given, needed) in [
-            ("--min-ms", minMs != nil, Action.filter), ("--output", output != nil, .snapshot), ("--last", last != nil, .snapshot),
+            ("--min-ms", minMs != nil, Action.filter), ("--functions", !functions.isEmpty, .filter),
+            ("--include", !include.isEmpty, .filter),
+            ("--exclude", !exclude.isEmpty, .filter), ("--output", output != nil, .snapshot), ("--last", last != nil, .snapshot),
         ] where given && action != needed {
             throw CommandFailure("\(option) is for \(needed.rawValue)", status: 2)
         }
@@ -56,8 +68,12 @@ struct Control: ParsableCommand {
             case .start: try ask(process, .start, "recording")
             case .stop: try ask(process, .stop, "stopped; calls that are open now still end in the trace")
             case .filter:
-                let time = try minimum()
-                try ask(process, .minimum(time), time == 0 ? "keeps all calls" : "keeps calls of \(readable(Nanoseconds(time))) or longer")
+                if minMs != nil {
+                    let time = try minimum()
+                    try ask(
+                        process, .minimum(time), time == 0 ? "keeps all calls" : "keeps calls of \(readable(Nanoseconds(time))) or longer")
+                }
+                if choosesNames { try choose(process) }
             case .snapshot: try copy(process)
             }
         }
@@ -84,7 +100,7 @@ struct Control: ParsableCommand {
         return time.nanoseconds.count
     }
 
-    private func ask(_ process: RecordedProcess, _ wish: RecordedProcess.Wish, _ done: String) throws {
+    private func ask(_ process: RecordedProcess, _ wish: RecordedProcess.Wish, _ done: @autoclosure () -> String) throws {
         let number = try orFail { try process.ask(wish) }, begun = clock()
         while !process.hasDone(number) {
             if clock() - begun > Self.patience {
@@ -92,7 +108,22 @@ struct Control: ParsableCommand {
             }
             usleep(2000)
         }
-        complain("\(process.name) (\(process.pid)): \(done)")
+        guard !process.hasRefused(number) else {
+            throw CommandFailure(
+                "process \(process.pid) cannot read the lists in its trace, or a plan of its functions: those stay recorded", status: 126)
+        }
+        complain("\(process.name) (\(process.pid)): \(done())")
+    }
+
+    private func choose(_ process: RecordedProcess) throws {
+        func lists(_ values: [String]) -> [String] { values.flatMap { $0.split(separator: ":").map(String.init) } }
+        let wish = RecordedProcess.Wish.names(functions: lists(functions), include: lists(include), exclude: lists(exclude))
+        try ask(process, wish, Self.leftOut(process.header.current) ?? "records all functions that it can")
+    }
+    /// nil: nothing is.
+    private static func leftOut(_ state: trace_file_header) -> String? {
+        let parts = [(state.left_functions, "function"), (state.left_slots, "slot")].filter { $0.0 > 0 }.map { counted(UInt64($0.0), $0.1) }
+        return parts.isEmpty ? nil : "leaves out \(parts.joined(separator: " and "))"
     }
     private func clock() -> UInt64 {
         var time = timespec()
@@ -125,6 +156,7 @@ struct Control: ParsableCommand {
         } else if state.flags & UInt32(TRACE_FLAG_FILTERED) != 0 {
             try row("shortest call", "any")
         }
+        if let text = Self.leftOut(state) { try row("functions", text + ": tracer info says which") }
         if state.maximum_depth > 0 { try row("depth", grouped(UInt64(state.maximum_depth))) }
         if state.watched > 0 {
             try row("watched", "\(counted(state.watched, "function")), \(counted(state.requests, "call")) that asked for a snapshot")

@@ -426,6 +426,7 @@ enum PatchedFunctions {
             count &+= 1
         }
         area.firstWritten = first
+        area.chosenCount = work.count
         areas[work.index] = area
         return true
     }
@@ -762,6 +763,27 @@ enum PatchedFunctions {
         return found
     }
 
+    // MARK: - What there is
+
+    /// The hooks of a module's functions, side by side, and the base of its plan's addresses. nil: none of its functions is patched.
+    static func hooks(of module: Int) -> (first: UnsafeMutablePointer<function_hook>, count: Int, base: UInt64)? {
+        guard wanted != nil, module < areas.count, areas[module].code != 0, ModuleTable.modules[module].state != .retired else {
+            return nil
+        }
+        let area = areas[module]
+        return (hook(0, of: area), Int(area.chosenCount), area.base)
+    }
+    /// The plan of a module that is loaded, with all names. nil: it is not there.
+    static func namedPlan(of index: Int) -> PlanSource? {
+        let module = ModuleTable.modules.pointer(index)
+        guard let identity = ModuleIdentity(module.pointee.image, path: module.pointee.path), let file = open(identity) else { return nil }
+        defer { file.close() }
+        guard var source = PlanSource(file) else { return nil }
+        if identity.isOf(source.plan.header.pointee) && source.readNames() { return source }
+        source.release()
+        return nil
+    }
+
     // MARK: - First calls
 
     /// Gives the function an id. False: there is none, and it is not recorded.
@@ -778,7 +800,9 @@ enum PatchedFunctions {
             if CalledFunctions.areWanted {
                 CalledFunctions.isNumbered(hook)
             } else {
-                tracer_store_release_64(&hook.pointee.instant, Trampolines.patchedSet.enter)
+                if hook.pointee.instant != tracer_address_pass() { // else it is left out meanwhile (GatedFunctions.swift)
+                    tracer_store_release_64(&hook.pointee.instant, Trampolines.patchedSet.enter)
+                }
                 if !mayWait { HotFunctions.add(id, hook, isBounded: isBounded) }
             }
             return true

@@ -126,6 +126,7 @@ enum LazySlots {
             let relocation = module.pointee.image.jumpRelocation(slot)
             let address = module.pointee.image.bias &+ relocation.offset
             guard address & 7 == 0, module.pointee.image.isData(address) else { return target }
+            let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
             var value = target
             if ChangedSlots.mayChange, let symbol = module.pointee.image.symbol(relocation.symbol)?.pointee,
                 let text = module.pointee.image.name(of: symbol)
@@ -136,6 +137,8 @@ enum LazySlots {
                 tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(address))!, target)
             } else {
                 ChangedSlots.store(value, at: address, insteadOf: target)
+                GatedSlots.leaveOut(relocation, in: image)
+                value = image.pointee.word64(address) ?? value
             }
             return value
         }
