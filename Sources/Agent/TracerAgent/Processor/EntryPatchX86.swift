@@ -78,7 +78,16 @@ enum EntryPatch {
     private static func equal<Bytes>(_ expected: Bytes, _ address: UInt64, _ count: Int) -> Bool {
         let found = UnsafePointer<UInt8>(bitPattern: UInt(address))!
         return withUnsafeBytes(of: expected) {
-            for n in 0..<count where $0[n] != found[n] { return false }
+            var n = 0
+            while n &+ 8 <= count {
+                let word = UnsafeRawPointer(found + n).loadUnaligned(as: UInt64.self)
+                if $0.loadUnaligned(fromByteOffset: n, as: UInt64.self) != word { return false }
+                n = n &+ 8
+            }
+            while n < count {
+                if $0[n] != found[n] { return false }
+                n = n &+ 1
+            }
             return true
         }
     }

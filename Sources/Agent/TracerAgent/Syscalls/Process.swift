@@ -116,6 +116,32 @@ enum Process {
         SystemCall.call(SystemCall.readlinkat, SystemCall.currentDirectory, bits(path.utf8Start), bits(text), capacity)
     }
 
+    /// False: none of its memory is locked (proc(5), /proc/PID/status, VmLck).
+    static var mayHaveLocked: Bool {
+        let path: StaticString = "/proc/self/status", name: StaticString = "VmLck:"
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
+        if failed(descriptor) { return true }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        var buffer = InlineArray<4096, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
+        return span.withUnsafeMutableBufferPointer { bytes in
+            let start = bytes.baseAddress!, count = SystemCall.call(SystemCall.read, descriptor, bits(start), 4096)
+            var n = 0
+            while n &+ 16 < count {
+                var k = 0
+                while k < 6 && start[n &+ k] == name.utf8Start[k] { k = k &+ 1 }
+                if k < 6 || n > 0 && start[n &- 1] != 0x0a {
+                    n = n &+ 1
+                    continue
+                }
+                n = n &+ 6
+                while start[n] == 0x20 || start[n] == 0x09 { n = n &+ 1 }
+                return start[n] != 0x30 || start[n &+ 1] != 0x20 // "0 kB"
+            }
+            return true
+        }
+    }
+
     static var isOnlyThread: Bool { threadCount == 1 }
     /// Nobody else is running the program's code. What runs a program for another architecture (qemu-user) has a thread of its own.
     static var isAlone: Bool {

@@ -25,10 +25,17 @@ enum ProcessMaps {
     }
     /// Returns true if some of these addresses may be written to. nil: the kernel has no such call.
     static func hasWritable(in range: Range<UInt64>) -> Bool? {
-        let path: StaticString = "/proc/self/maps"
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
-        if failed(descriptor) { return nil }
+        let descriptor = open()
+        if descriptor < 0 { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        return hasWritable(in: range, descriptor)
+    }
+    /// A descriptor for it, or a negative number.
+    static func open() -> Int {
+        let path: StaticString = "/proc/self/maps"
+        return SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
+    }
+    static func hasWritable(in range: Range<UInt64>, _ descriptor: Int) -> Bool? {
         let writable: UInt64 = 0x02, orNext: UInt64 = 0x10 // PROCMAP_QUERY_VMA_WRITABLE, PROCMAP_QUERY_COVERING_OR_NEXT_VMA
         var words = Query(repeating: 0)
         words[0] = UInt64(MemoryLayout<Query>.size)

@@ -116,9 +116,17 @@ enum Memory {
     }
     /// Returns true if the bytes are equal, which are whole words, both aligned.
     static func isSame(_ one: UnsafeRawPointer, _ other: UnsafeRawPointer, _ byteCount: Int) -> Bool {
-        for n in 0..<byteCount / 8
-        where one.load(fromByteOffset: n &* 8, as: UInt64.self) != other.load(fromByteOffset: n &* 8, as: UInt64.self) {
-            return false
+        func word(_ bytes: UnsafeRawPointer, _ offset: Int) -> UInt64 { bytes.load(fromByteOffset: offset, as: UInt64.self) }
+        var offset = 0
+        while offset &+ 32 <= byteCount {
+            let first = word(one, offset) ^ word(other, offset), second = word(one, offset &+ 8) ^ word(other, offset &+ 8)
+            let third = word(one, offset &+ 16) ^ word(other, offset &+ 16), fourth = word(one, offset &+ 24) ^ word(other, offset &+ 24)
+            if first | second | third | fourth != 0 { return false }
+            offset = offset &+ 32
+        }
+        while offset < byteCount {
+            if word(one, offset) != word(other, offset) { return false }
+            offset = offset &+ 8
         }
         return true
     }

@@ -108,7 +108,9 @@ enum CalledFunctions {
     private static func replaceBlock(of first: Int) -> Bool {
         guard let block = block(of: called[first].replaced.pointee, in: called[first].module) else { return false }
         let image = ModuleTable.modules.pointer(called[first].module).pointee.image
-        let isDone = ExchangedCode.exchange(block, of: image) { copy in
+        var code = ExchangedCode(image)
+        defer { code.end() }
+        let isDone = code.exchange(block, isOnly: true) { copy in
             forEach(in: block, from: first) { n in
                 let replaced = called[n].replaced.pointee
                 if !replaced.putBack(into: copy + Int(replaced.address &- block.lowerBound)) { leave(n) }

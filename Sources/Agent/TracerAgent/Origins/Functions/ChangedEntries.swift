@@ -17,6 +17,10 @@ struct CodeChange: BitwiseCopyable {
 
     /// `code`: of these bytes, as far as they are in a block that ends at `end`.
     @inline(never) func matches(_ code: UnsafeRawPointer, _ wanted: UInt64, until end: UnsafeRawPointer) -> Bool {
+        if code + 8 <= end { // nearly always
+            let changed = CodeChange.lowest(Int(count)), all = CodeChange.lowest(Int(needed))
+            return (code.loadUnaligned(as: UInt64.self) ^ (wanted & changed | old & ~changed)) & all == 0
+        }
         for n in 0..<Int(needed) where code + n < end {
             let isChanged = n < Int(count)
             if code.load(fromByteOffset: n, as: UInt8.self) != UInt8(truncatingIfNeeded: (isChanged ? wanted : old) &>> UInt64(n &* 8)) {
@@ -25,6 +29,7 @@ struct CodeChange: BitwiseCopyable {
         }
         return true
     }
+    private static func lowest(_ bytes: Int) -> UInt64 { bytes >= 8 ? .max : 1 &<< UInt64(bytes &* 8) &- 1 }
     func write(_ wanted: UInt64, to code: UnsafeMutableRawPointer) {
         if EntryPatch.changesWords { return code.storeBytes(of: UInt32(truncatingIfNeeded: wanted), as: UInt32.self) }
         for n in 0..<Int(count) {
@@ -148,13 +153,14 @@ struct ChangedEntries: BitwiseCopyable {
 
     /// Puts the changes that are not there in place, or back.
     @inline(never) private func exchange(in image: Image, isPutting: Bool) {
-        var latest: Range<UInt64> = 0..<0
+        var latest: Range<UInt64> = 0..<0, exchanged = ExchangedCode(image)
+        defer { exchanged.end() }
         for n in 0..<capacity where changes![n].isDue(isPutting) {
             let bytes = changes![n].bytes
             if bytes.lowerBound >= latest.lowerBound && bytes.lowerBound < latest.upperBound { continue } // the kernel has refused
             guard let block = ExchangedCode.block(of: bytes, in: image) else { continue }
             latest = block
-            let isExchanged = ExchangedCode.exchange(block, of: image) { copy in
+            let isExchanged = exchanged.exchange(block, isPutting: isPutting) { copy in
                 let end = UnsafeRawPointer(copy) + Int(block.upperBound &- block.lowerBound)
                 forEach(from: n, in: block, isPutting) { k in
                     let change = changes![k], code = copy + Int(change.address &- block.lowerBound)

@@ -9,7 +9,7 @@
 import CSupport
 import CTraceLayout
 
-enum ExchangedCode {
+struct ExchangedCode {
     /// False: an emulator does not move pages as the kernel does.
     static var isPossible: Bool { TraceSpace.isRealKernel || isByWords }
     /// An emulator translates again what is written to, a word at a time.
@@ -30,8 +30,9 @@ enum ExchangedCode {
     /// As much of the module's code as is exchanged at once. Always the same blocks, so that they stay few: each is a mapping of its own
     /// afterwards, of which a process has 65,530 (vm.max_map_count). nil: the bytes are in two of them, or this code is not to be
     /// changed, or it lies in the module's first page, which FilePages takes for a moment.
-    static func block(of bytes: Range<UInt64>, in image: Image) -> Range<UInt64>? {
-        let page = UInt64(Memory.pageBytes), most = UInt64(mostBytes)
+    static func block(of bytes: Range<UInt64>, in image: Image) -> Range<UInt64>? { part(of: bytes, in: image, atMost: mostBytes) }
+    private static func part(of bytes: Range<UInt64>, in image: Image, atMost most: Int) -> Range<UInt64>? {
+        let page = UInt64(Memory.pageBytes), most = UInt64(most)
         if bytes.lowerBound < (image.low & ~(page &- 1)) &+ page && !isByWords { return nil }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n), start = image.bias &+ segment.address
@@ -44,24 +45,62 @@ enum ExchangedCode {
         return nil
     }
 
+    private let image: Image
+    /// The file's pages around the latest block.
+    private var pages: FilePages?
+    /// /proc/self/maps, where a task of our own has a table of descriptors to itself; else -1.
+    private let maps: Int
+    /// The process has locked some of its memory.
+    private let mayBeLocked: Bool
+
+    /// For one or more blocks of a module, until `end`.
+    init(_ image: Image) {
+        self.image = image
+        maps = Lock.asksKernel ? ProcessMaps.open() : -1
+        mayBeLocked = maps < 0 || Process.mayHaveLocked
+    }
+    func end() {
+        pages?.release()
+        if maps >= 0 { _ = SystemCall.call(SystemCall.close, maps) }
+    }
+
     /// Puts what `change` makes of a copy of the block in its place. False: it is as it was.
-    /// ModuleLock is held.
-    static func exchange(_ block: Range<UInt64>, of image: Image, _ change: (UnsafeMutableRawPointer) -> Void) -> Bool {
+    /// ModuleLock is held. `isOnly`: no other block follows. `isPutting`: a page that changes is not as in the file afterwards.
+    @inline(never) mutating func exchange(
+        _ block: Range<UInt64>, isOnly: Bool = false, isPutting: Bool = false, _ change: (UnsafeMutableRawPointer) -> Void
+    ) -> Bool {
         let byteCount = Int(block.upperBound &- block.lowerBound)
         if isWritable(block) { return false } // a program that has made its code writable writes to it
-        if isByWords { return changeWords(block, change) }
-        guard let wanted = copySpace() else { return false }
+        if ExchangedCode.isByWords { return ExchangedCode.changeWords(block, change) }
+        guard let wanted = ExchangedCode.copySpace() else { return false }
         wanted.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
         change(wanted)
-        guard let code = FilePages.map(block, of: image) else { return false }
+        // Moving over a block would unlock it.
+        guard !mayBeLocked || Memory.isSurelyNotLocked(block.lowerBound, byteCount), findPages(around: block, isOnly),
+            let code = pages!.pages(of: block)
+        else { return false }
         let address = UInt64(UInt(bitPattern: code))
-        if !Memory.protect(address, UInt64(byteCount), Memory.readWrite) || !become(wanted, code, byteCount)
+        if !ExchangedCode.become(wanted, code, byteCount, insteadOf: isPutting ? UnsafeRawPointer(bitPattern: UInt(block.lowerBound)) : nil)
             || !Memory.protectCode(address, UInt64(byteCount)) || !Memory.move(code, byteCount, to: block.lowerBound)
         {
-            Memory.release(code, byteCount)
+            pages!.release()
+            pages = nil
             return false
         }
+        pages!.take(block)
         return true
+    }
+    /// To map the file's pages for many blocks together takes a third of the system calls. False: not even those of this one are to be had.
+    @inline(never) private mutating func findPages(around block: Range<UInt64>, _ isOnly: Bool) -> Bool {
+        if let pages, pages.part.contains(block.lowerBound) { return true }
+        pages?.release()
+        pages = nil
+        let bytes = ExchangedCode.mostBytes
+        if !isOnly, let part = ExchangedCode.part(of: block, in: image, atMost: bytes &* FilePages.mostBlocks) {
+            pages = FilePages(part, of: image, blockBytes: bytes)
+        }
+        if pages == nil { pages = FilePages(block, of: image, blockBytes: bytes) } // with less memory
+        return pages != nil
     }
     private static func changeWords(_ block: Range<UInt64>, _ change: (UnsafeMutableRawPointer) -> Void) -> Bool {
         let byteCount = block.upperBound &- block.lowerBound
@@ -69,24 +108,57 @@ enum ExchangedCode {
         change(UnsafeMutableRawPointer(bitPattern: UInt(block.lowerBound))!)
         return Memory.protectCode(block.lowerBound, byteCount)
     }
-    /// A page that is as it is to be stays the file's own. False: no memory for the others.
-    private static func become(_ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+    /// A page that is as it is to be stays the file's own. `live`: what the block has now; a page that is to be another than that is not as in
+    /// the file, and need not be compared with it.
+    /// False: no memory for the others, or the file was cut.
+    @inline(never) private static func become(
+        _ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ byteCount: Int, insteadOf live: UnsafeRawPointer?
+    ) -> Bool {
         let page = Memory.pageBytes
+        func isChanged(_ offset: Int) -> Bool { live.map { !Memory.isSame(wanted + offset, $0 + offset, page) } ?? false }
         var offset = 0
         while offset < byteCount {
+            // Pages that are to be looked at come all at once, and so do those that are to be written.
             var end = offset
-            while end < byteCount && !Memory.isSame(wanted + end, code + end, page) { end = end &+ page }
-            if end > offset {
-                if Memory.populate(code + offset, end &- offset) != 0 { return false }
-                (code + offset).copyMemory(from: wanted + offset, byteCount: end &- offset)
+            while end < byteCount && isChanged(end) { end = end &+ page }
+            if end == offset {
+                while end < byteCount && !isChanged(end) { end = end &+ page }
+                if !becomeCompared(wanted, code, offset, end) { return false }
+            } else if !write(wanted, code, offset, end) {
+                return false
             }
+            offset = end
+        }
+        return true
+    }
+    @inline(never) private static func becomeCompared(
+        _ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ first: Int, _ last: Int
+    )
+        -> Bool
+    {
+        let page = Memory.pageBytes
+        if Memory.fetch(code + first, last &- first) != 0 { return false }
+        var offset = first
+        while offset < last {
+            var end = offset
+            while end < last && !Memory.isSame(wanted + end, code + end, page) { end = end &+ page }
+            if end > offset && !write(wanted, code, offset, end) { return false }
             offset = end &+ page
         }
         return true
     }
-    private static func isWritable(_ block: Range<UInt64>) -> Bool {
+    @inline(never) private static func write(_ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ first: Int, _ last: Int)
+        -> Bool
+    {
+        if Memory.populate(code + first, last &- first) != 0 { return false }
+        (code + first).copyMemory(from: wanted + first, byteCount: last &- first)
+        return true
+    }
+    private func isWritable(_ block: Range<UInt64>) -> Bool {
         // Not for counts, which a program is that may have restricted its system calls since.
-        if Process.isAttached, let isSome = ProcessMaps.hasWritable(in: block) { return isSome }
+        if Process.isAttached, let isSome = maps >= 0 ? ProcessMaps.hasWritable(in: block, maps) : ProcessMaps.hasWritable(in: block) {
+            return isSome
+        }
         var address = block.lowerBound
         while address < block.upperBound {
             if Memory.tryWriting(address) != -Failure.address { return true }

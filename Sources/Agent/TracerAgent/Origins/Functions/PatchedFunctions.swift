@@ -548,6 +548,8 @@ enum PatchedFunctions {
             }
             if high > low && !Process.isAttached { Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(low))!, Int(high &- low)) }
             for n in first..<next where work.chosen[n] != 0 {
+                let ahead = min(n &+ 8, plan.functionCount &- 1) // each is a cache miss
+                tracer_prefetch(UnsafeRawPointer(bitPattern: UInt(work.base &+ UInt64(plan.function(ahead).pointee.address))))
                 let fits =
                     PlanContent.isByCalls(plan.function(n))
                     ? work.hasSites(n, image) : EntryPatch.fits(plan.function(n).pointee, in: image, base: work.base)
