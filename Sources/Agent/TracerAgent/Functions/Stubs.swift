@@ -119,11 +119,9 @@ enum Stubs {
         while distance < Architecture.stubReach {
             for side in 0..<2 {
                 let address = side == 0 ? here &- distance : here &+ distance
-                let result = SystemCall.call(
-                    SystemCall.mmap, address & ~65535, bytes, Memory.none, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
-                if failed(result) { continue }
-                if abs(result &- here) < Architecture.stubReach { return UnsafeMutablePointer(bitPattern: result) } // before Linux 4.17 a mere hint
-                Memory.release(UnsafeMutableRawPointer(bitPattern: result), bytes)
+                if let found = Memory.pages(at: UInt64(UInt(bitPattern: address & ~65535)), bytes, Memory.none) {
+                    return UnsafeMutablePointer(bitPattern: UInt(found))
+                }
             }
             distance &+= bytes
         }

@@ -55,6 +55,15 @@ enum Memory {
         let result = SystemCall.call(SystemCall.mmap, 0, byteCount, readWrite, Mapping.pages, -1, 0)
         return failed(result) ? nil : UnsafeMutableRawPointer(bitPattern: result)
     }
+    /// The same at this very address; nil also where something is mapped already.
+    @inline(never) static func pages(at address: UInt64, _ byteCount: Int, _ protection: Int = readWrite) -> UInt64? {
+        let flags = Mapping.pages | Mapping.fixedNoReplace
+        let result = SystemCall.call(SystemCall.mmap, Int(bitPattern: UInt(address)), byteCount, protection, flags, -1, 0)
+        if failed(result) { return nil }
+        if UInt64(result) == address { return address }
+        release(UnsafeMutableRawPointer(bitPattern: result), byteCount) // before Linux 4.17 a mere hint
+        return nil
+    }
     /// Puts zeroed private pages in the place of others.
     static func replace(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
         _ = SystemCall.call(SystemCall.mmap, bits(address), byteCount, readWrite, Mapping.pages | Mapping.fixed, -1, 0)

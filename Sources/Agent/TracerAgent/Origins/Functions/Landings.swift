@@ -99,7 +99,7 @@ struct Landings {
         }
         if piece == 0 || known &+ 1 >= Landings.tableSize / 2 || count == Landings.mostPieces { return nil }
         known = known &+ 1
-        if !isFree(piece) || Landings.mapped == Landings.mostMapped || !Landings.map(piece) {
+        if !isFree(piece) || Landings.mapped == Landings.mostMapped || Memory.pages(at: piece, Int(Landings.pieceBytes)) == nil {
             table[bucket] = piece | Landings.isTaken
             return nil
         }
@@ -114,14 +114,6 @@ struct Landings {
         if piece >= 1 &<< 47 || end > heapEnd && piece < heapEnd &+ Landings.heapAhead { return false }
         let stack = Process.mainStackHigh
         return end <= stack &- min(Landings.stackAhead, stack) || piece >= stack
-    }
-    private static func map(_ piece: UInt64) -> Bool {
-        let result = SystemCall.call(
-            SystemCall.mmap, Int(bitPattern: UInt(piece)), Int(pieceBytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
-        if failed(result) { return false }
-        if UInt64(result) == piece { return true }
-        Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(pieceBytes)) // before Linux 4.17 a mere hint
-        return false
     }
 
     /// What was written may be executed from now on. False: the kernel refuses, and nothing is left.

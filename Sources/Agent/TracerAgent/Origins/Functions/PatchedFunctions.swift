@@ -691,22 +691,18 @@ enum PatchedFunctions {
     }
     /// Alignment to the largest page; to one of two megabytes for an area that can fill it.
     private static func granule(_ bytes: UInt64) -> UInt64 { bytes < 1 &<< 22 ? 65536 : 1 &<< 21 }
-    @inline(never) private static func map(_ address: UInt64, _ bytes: UInt64) -> UInt64? {
-        let result = SystemCall.call(
-            SystemCall.mmap, Int(bitPattern: UInt(address)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
-        if failed(result) { return nil }
-        if UInt64(result) == address { return address }
-        Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(bytes)) // before Linux 4.17 a mere hint
-        return nil
-    }
     @inline(never) private static func mapNear(_ image: Image, _ bytes: UInt64, _ isHeapAfter: Bool, step: UInt64) -> UInt64? {
         let granule = granule(bytes)
         var distance = granule
         while image.high &- image.low &+ bytes &+ distance < EntryPatch.reach {
-            if image.low > bytes &+ distance &+ granule, let found = map((image.low &- bytes &- distance) & ~(granule &- 1), bytes) {
+            if image.low > bytes &+ distance &+ granule,
+                let found = Memory.pages(at: (image.low &- bytes &- distance) & ~(granule &- 1), Int(bytes))
+            {
                 return found
             }
-            if !isHeapAfter, let found = map((image.high &+ distance &+ granule &- 1) & ~(granule &- 1), bytes) { return found }
+            if !isHeapAfter, let found = Memory.pages(at: (image.high &+ distance &+ granule &- 1) & ~(granule &- 1), Int(bytes)) {
+                return found
+            }
             distance = distance < step ? distance &* 2 : distance &+ step
         }
         return nil
@@ -715,7 +711,7 @@ enum PatchedFunctions {
         let granule = granule(bytes)
         var address = (image.low &+ EntryPatch.reach &- bytes &- granule) & ~(granule &- 1)
         while address > image.high {
-            if let found = map(address, bytes) { return found }
+            if let found = Memory.pages(at: address, Int(bytes)) { return found }
             address = address &- granule
         }
         return nil

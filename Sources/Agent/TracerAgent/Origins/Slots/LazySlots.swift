@@ -63,14 +63,7 @@ enum LazySlots {
     fileprivate static func pages(_ bytes: Int, above image: UnsafeMutablePointer<Image>, _ loaderEnd: UInt64) -> UInt64? {
         let low = image.pointee.jumpRelocations
         func isRight(_ address: UInt64) -> Bool { address > low && address &+ UInt64(bytes) &- low < Architecture.fixupUnit &<< 32 }
-        func map(_ wanted: UInt64) -> UInt64? {
-            let flags = wanted == 0 ? Mapping.pages : Mapping.pages | Mapping.fixedNoReplace
-            let result = SystemCall.call(SystemCall.mmap, Int(bitPattern: UInt(wanted)), bytes, Memory.readWrite, flags, -1, 0)
-            if failed(result) { return nil }
-            if isRight(UInt64(result)) { return UInt64(result) } // before Linux 4.17 it is a hint
-            Memory.release(UnsafeMutableRawPointer(bitPattern: result), bytes)
-            return nil
-        }
+        func map(_ wanted: UInt64) -> UInt64? { isRight(wanted) ? Memory.pages(at: wanted, bytes) : nil }
         var address = nextPages
         if address == 0 || !isRight(address) { address = (loaderEnd &+ 65535) & ~65535 }
         var distance: UInt64 = 65536
@@ -104,7 +97,11 @@ enum LazySlots {
                 address = address &+ 65536
             }
         }
-        return map(0)
+        guard let anywhere = Memory.pages(bytes) else { return nil }
+        let start = UInt64(UInt(bitPattern: anywhere))
+        if isRight(start) { return start }
+        Memory.release(anywhere, bytes)
+        return nil
     }
 
     private static let mostMappings = 128
