@@ -615,6 +615,14 @@ def a_damaged_plan_is_not_believed(test):
         expect(run.status == 0, f"{harness.describe(run.status)}: {run.stderr}")
         test.forget_traces()
     expect(bad > 40, f"only {bad} of {len(kinds)} damaged plans were refused")
+    # One that nobody has asked for may be gone, but not be damaged without a word.
+    for content, said in ((None, b""), (good[:-1], b"is missing, damaged, or another user's"), (good, b"")):
+        path = test.path("default-plan")
+        if content:
+            os.chmod(test.write("default-plan", content), 0o600)
+        run = harness.execute([program], test.directory.fresh(), test.traced_environment(TRACER_ARGUMENTS=path))
+        expect(run.status == 0 and (said in run.stderr and run.stderr.count(b"\n") == 1 if said else not run.stderr), f"{said}: {run.stderr}")
+        test.forget_traces()
 
 
 MODES = {"slots": "*", "arm": "values.gcc* pointers*", "arm_functions": "values.gcc*"}

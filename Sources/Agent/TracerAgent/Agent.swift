@@ -160,8 +160,9 @@ extension Agent {
 
     func beginArguments() {
         guard let path = settings.arguments, settings.mode != .counts else { return }
-        let isByDefault = ArgumentPlan.isByDefault(path)
-        if !ArgumentPlan.begin(path) && !isByDefault {
+        let isByDefault = ArgumentPlan.isByDefault(path), beginning = ArgumentPlan.begin(path)
+        // A plan that nobody has asked for may be gone: a cache may be emptied.
+        if beginning == .damaged || beginning == .absent && !isByDefault {
             Message.warn {
                 $0.append("no arguments are recorded: ")
                 $0.append(contentsOf: path)

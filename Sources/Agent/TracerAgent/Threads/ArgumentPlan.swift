@@ -32,15 +32,19 @@ enum ArgumentPlan {
         var testsResult: Bool
     }
 
-    /// False: the file is not there, others may write to it, it is damaged, or there have been too many plans.
-    static func begin(_ path: CText) -> Bool {
+    enum Beginning: UInt8 { // a raw value: comparing plain enums brings the standard library's hashing with it
+        case done
+        case absent // or others may write to it
+        case damaged // or there have been too many plans
+    }
+    static func begin(_ path: CText) -> Beginning {
         guard let user = CacheHome.user, let (bytes, byteCount) = CacheHome.read(path, of: user, atMost: Int(ARGUMENTS_MOST_BYTES)) else {
-            return false
+            return .absent
         }
         for n in 0..<plans.count where isSame(plans[n], bytes, byteCount) {
             Memory.release(bytes, byteCount)
             current = n
-            return true
+            return .done
         }
         let first = plans.count == 0 ? 0 : plans[plans.count &- 1].first &+ plans[plans.count &- 1].count
         guard let count = checkedCount(bytes, byteCount), first &+ count <= Int(UInt16.max),
@@ -51,13 +55,13 @@ enum ArgumentPlan {
                     states: pages.assumingMemoryBound(to: State.self)))
         else {
             Memory.release(bytes, byteCount)
-            return false
+            return .damaged
         }
         current = plans.count &- 1
         noteTests()
         // Attached agents have trampolines of a time filter, which leave values to Swift.
         if !Process.isAttached { makePrograms() }
-        return true
+        return .done
     }
     /// Another file begins: functions have no arguments, unless there is a plan for it.
     static func end() { current = nil }
