@@ -152,17 +152,9 @@ package struct AgentInjection {
         defer { _ = try? thread.systemCall(RECORDER_CLOSE, descriptor) }
         let file = open("/proc/\(target.pid)/fd/\(descriptor)", O_RDWR | O_CLOEXEC)
         guard file >= 0 else { throw AttachTarget.refused(target.pid, Glibc.errno) }
-        let written = image.withUnsafeBytes { bytes in
-            var done = 0
-            while done < bytes.count {
-                let count = pwrite(file, bytes.baseAddress! + done, bytes.count - done, off_t(done))
-                if count <= 0 { return false }
-                done += count
-            }
-            return true
-        }
+        let error = writeWhole(image, to: file)
         close(file)
-        guard written else { throw LedThread.Failure.refused(ENOMEM) }
+        guard error == 0 else { throw LedThread.Failure.refused(error) }
         // No program loads anything by this name, so none is given the agent for it later.
         try place("/proc/self/task/../fd/\(descriptor)", at: room)
         let handle = try thread.call(modules.open.address, [room, modules.open.mode], stack: stack)

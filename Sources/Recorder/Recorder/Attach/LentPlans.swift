@@ -69,13 +69,7 @@ struct LentPlans {
         let file = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { return false }
         defer { close(file) }
-        var written = 0
-        while written < content.count {
-            let count = content.withUnsafeBytes { write(file, $0.baseAddress! + written, $0.count - written) }
-            if count <= 0 { return false }
-            written += count
-        }
-        return fchown(file, target.user, target.group) == 0
+        return writeWhole(content, to: file) == 0 && fchown(file, target.user, target.group) == 0
     }
 
     func remove() {

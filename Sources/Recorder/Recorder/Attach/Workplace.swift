@@ -56,8 +56,9 @@ final class Workplace: Sendable {
         while true {
             let count = pread(file, &bytes, bytes.count, offset)
             if count == 0 { return 0 }
-            guard count > 0, pwrite(copy, bytes, count, offset) == count else {
-                let error = errno == 0 ? EIO : errno
+            if count < 0, errno == EINTR { continue }
+            let error = count < 0 ? errno : bytes.withUnsafeBytes { writeWhole(.init(rebasing: $0[..<count]), to: copy, at: offset) }
+            guard error == 0 else {
                 unlink(path)
                 return error
             }

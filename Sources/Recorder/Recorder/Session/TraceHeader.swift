@@ -156,14 +156,7 @@ package final class TraceHeader {
 
     /// Writes all of it there. False: the disk is full, or the file cannot be written.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) -> Bool {
-        var done = 0
-        while done < bytes.count {
-            let count = pwrite(file, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return false }
-            done += count
-        }
-        return true
+        writeWhole(bytes, to: file, at: off_t(offset)) == 0
     }
 
     /// The field lies in the page and is aligned (layout.c asserts its offset).

@@ -170,12 +170,7 @@ package struct Snapshot {
     }
 
     private func write(_ bytes: [UInt8], at offset: UInt64) throws(Failure) {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes { pwrite(output, $0.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done)) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw .cannotWrite(count < 0 ? errno : ENOSPC) }
-            done += count
-        }
+        let error = writeWhole(bytes, to: output, at: off_t(offset))
+        guard error == 0 else { throw .cannotWrite(error) }
     }
 }
