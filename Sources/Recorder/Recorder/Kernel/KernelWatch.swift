@@ -184,15 +184,21 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     // MARK: - A process that runs
 
     /// Opens events of all other threads of the process. Who is begun meanwhile by a thread that has one inherits it, and only the rings say so:
-    /// whoever has come and is not said to have inherited is looked after in the next round. 0 or errno.
+    /// whoever has come and is not said to have inherited is looked after in the next round. The kernel lists a thread before it says so, and has it run
+    /// only afterwards (kernel/fork.c, copy_process, perf_event_fork; wake_up_new_task): of one that has not run yet nothing is known. 0 or errno.
     private static func join(
         _ rings: inout [recorder_ring], _ requests: inout recorder_kernel_requests, _ pid: pid_t, _ threads: inout Set<pid_t>
     ) -> Int32 {
-        while true {
+        for round in 0... {
             let new = Set(ProcessStatus.numbers(in: "/proc/\(pid)/task")).subtracting(threads)
+            // One that gets no processor for so long inherits nothing more.
+            let known = round < Self.mostRounds ? new.filter { ProcessStatus.hasRun($0, of: pid) } : new
             for n in rings.indices { threads.formUnion(begun(in: rings[n])) }
-            let missed = new.subtracting(threads)
-            if missed.isEmpty { return 0 }
+            let missed = known.subtracting(threads)
+            if missed.isEmpty {
+                if new.subtracting(threads).isEmpty { return 0 }
+                usleep(Self.roundPause)
+            }
             for tid in missed {
                 threads.insert(tid)
                 for n in rings.indices {
@@ -202,7 +208,9 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
                 }
             }
         }
+        return 0
     }
+    private static let mostRounds = 100, roundPause: UInt32 = 1000 // us
     /// Threads whose beginning is reported in the ring, which stays as it is.
     private static func begun(in ring: recorder_ring) -> [pid_t] {
         var bytes = [UInt8](repeating: 0, count: Int(ring.data_bytes)), found: [pid_t] = [], ring = ring

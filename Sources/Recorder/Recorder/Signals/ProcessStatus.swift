@@ -21,6 +21,13 @@ package enum ProcessStatus {
         return text[text.index(after: close)...].split(separator: " ")
     }
 
+    /// False: the thread was made, and has not been given a processor yet (Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat: the third
+    /// number counts how often it was). True where nobody knows.
+    package static func hasRun(_ tid: pid_t, of pid: pid_t) -> Bool {
+        let numbers = text("/proc/\(pid)/task/\(tid)/schedstat")?.split(whereSeparator: \.isWhitespace)
+        return numbers?.count != 3 || numbers?[2] != "0"
+    }
+
     /// No process has this id, not even one that is to be waited for.
     static func isGone(_ pid: pid_t) -> Bool { pid > 0 && kill(pid, 0) != 0 && errno == ESRCH }
 
