@@ -284,8 +284,14 @@ def gives_up_where_a_library_is_being_loaded(test):
                  " { char byte; close(open(\"begun\", O_WRONLY)); int end = open(\"end\", O_RDONLY); (void)!read(end, &byte, 1); close(end); }\n")
     for name in ("begun", "end"):
         os.mkfifo(test.path(name))
+    earlier = test.path("earlier.trace")
+    test.tool("record", "--no-states", "-o", earlier, "--", "true")
+    content = suite.read_bytes(earlier)
     with test.running("busy", "loads") as process:
         os.close(os.open(test.path("begun"), os.O_RDONLY))
+        test.tool("attach", str(process.pid), "--for", "1s", "--force", "-o", earlier, status=126)
+        expect(suite.read_bytes(earlier) == content, "an earlier trace is gone")
+        expect([name for name in os.listdir(test.made) if name.startswith("earlier")] == ["earlier.trace"], f"{os.listdir(test.made)}")
         done = test.tool("attach", str(process.pid), "--for", "1s", "-o", test.trace(), status=126)
         expect("is loading a library, and waits in it: try again" in done.stderr, done.stderr)
         expect(not os.path.exists(test.trace()), "a trace is left")

@@ -69,6 +69,27 @@ private let nobody: pid_t = 0x7fff_0000
         #expect(reluctance(path) == 2)
     }
 
+    /// A file, a directory of several, and nothing.
+    @Test(arguments: [0, 1, 2]) func anEarlierRunIsThereAgainUnlessItIsReplaced(kind: Int) throws {
+        for isReplaced in [true, false] {
+            let bytes = trace(pid: nobody)
+            let path =
+                kind == 0
+                ? scratch.write("run", bytes)
+                : kind == 1 ? directory("run", [("a.trace", bytes), ("b.trace", bytes)]) : scratch.path + "/run"
+            let before = RunDirectory.names(in: path)
+            let earlier = try RunDirectory(at: path, force: true).setAside()
+            #expect(RunDirectory.names(in: path) == [])
+            if isReplaced { earlier.remove() } else { earlier.putBack() }
+            #expect(RunDirectory.names(in: path) == (isReplaced ? [] : before))
+            #expect(RunDirectory.names(in: scratch.path) == (isReplaced || kind < 2 ? ["run"] : []))
+            var info = stat()
+            if !isReplaced, kind == 0 { #expect(lstat(path, &info) == 0 && info.st_size == off_t(bytes.count)) }
+            for name in RunDirectory.names(in: path) ?? [] { unlink(path + "/" + name) }
+            remove(path)
+        }
+    }
+
     @Test(arguments: [true, false])
     func theOnlyFileTakesTheDirectorysPlace(isNumbered: Bool) throws {
         let path = directory("run", [("p.trace", trace(pid: nobody))])

@@ -31,6 +31,8 @@ package struct AttachedRun {
     /// The traces are there while it records, and in `output` afterwards.
     package let directory: String
     private let output: String
+    /// What was there before, until the process is recorded.
+    private let earlier: RunDirectory.Earlier?
     /// nil: the process has the tool's view of the file system.
     private let workplace: Workplace?
     private let isNamed: Bool
@@ -93,16 +95,16 @@ package struct AttachedRun {
         isNamed = options.wantedOutput(environment: { environment[$0] }) != nil
         if isNamed {
             guard let path = wanted.path else { throw .usage("output \(wanted.text): give a name without %p and %e, such as slow.trace") }
-            let run = try RunDirectory(at: path, force: options.replaces)
-            try run.make()
+            earlier = try RunDirectory(at: path, force: options.replaces).setAside()
             output = path
         } else {
+            earlier = nil
             output = try Self.makeDirectory(of: target, in: wanted.directory)
         }
         do throws(Refusal) {
             workplace = if let root = target.view.root { try Workplace(for: target, at: root) } else { nil }
         } catch {
-            rmdir(output)
+            Self.forget(output, earlier)
             throw error
         }
         directory = workplace?.path ?? output
@@ -121,7 +123,7 @@ package struct AttachedRun {
         // The process makes its file there.
         if workplace == nil, target.user != geteuid(), chown(output, target.user, target.group) != 0 {
             let error = errno
-            rmdir(output)
+            Self.forget(output, earlier)
             throw .cannotRun("cannot give \(output) to the user of process \(pid): \(String(cString: strerror(error)))")
         }
     }
@@ -172,6 +174,7 @@ package struct AttachedRun {
             removeDirectory()
             throw error
         }
+        earlier?.remove()
         let begun = clockTime()
         whenBegun(target)
         var keeper = snapshotPlan.map { SnapshotKeeper($0, directory: snapshotDirectory) }
@@ -209,7 +212,11 @@ package struct AttachedRun {
     private func removeDirectory() {
         let kept = Set(SessionFiles.all(template, session: session).filter { $0.pid != target.number }.map(\.path))
         for path in (RunDirectory.names(in: directory) ?? []).map({ directory + "/" + $0 }) where !kept.contains(path) { unlink(path) }
-        rmdir(output)
+        Self.forget(output, earlier)
+    }
+    /// What was there before is there again.
+    private static func forget(_ output: String, _ earlier: RunDirectory.Earlier?) {
+        if let earlier { earlier.putBack() } else { rmdir(output) }
     }
 
     // MARK: - While it records

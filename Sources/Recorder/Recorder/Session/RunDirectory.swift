@@ -68,10 +68,36 @@ package struct RunDirectory: Equatable, Sendable {
     func make() throws(Refusal) {
         remove()
         let error = recorder_make_directory(path)
-        guard error == 0 else {
-            throw .usage("cannot create the directory \(path): \(String(cString: strerror(error))); choose another with -o")
+        guard error == 0 else { throw Self.refusal(path, error) }
+    }
+    private static func refusal(_ path: String, _ error: Int32) -> Refusal {
+        .usage("cannot create the directory \(path): \(String(cString: strerror(error))); choose another with -o")
+    }
+
+    /// An earlier run, under another name until it is certain that there is a new one.
+    package struct Earlier {
+        fileprivate let aside: RunDirectory, path: String
+
+        package func remove() { aside.remove() }
+        /// The new one is removed, with nothing in it.
+        package func putBack() {
+            rmdir(path)
+            rename(aside.path, path)
         }
     }
+    /// The same as `make`, but an earlier run is kept.
+    package func setAside() throws(Refusal) -> Earlier {
+        let aside = RunDirectory(path: Self.aside(path), isNumbered: false)
+        rename(path, aside.path)
+        let error = recorder_make_directory(path)
+        guard error == 0 else {
+            rename(aside.path, path)
+            throw Self.refusal(path, error)
+        }
+        return Earlier(aside: aside, path: path)
+    }
+    /// A name beside it that nobody has.
+    private static func aside(_ path: String) -> String { path + ".\(String(UInt64.random(in: 1 << 60 ... .max), radix: 16)).part" }
 
     /// `init` has looked at what there is.
     private func remove() {
@@ -105,7 +131,7 @@ package struct RunDirectory: Equatable, Sendable {
     }
 
     private static func moveInto(_ file: String, _ directory: String) -> String? {
-        let aside = directory + ".\(String(UInt64.random(in: 1 << 60 ... .max), radix: 16)).part"
+        let aside = aside(directory)
         if link(file, aside) == 0 {
             if recorder_exchange(aside, directory) == 0 {
                 unlink(aside + file.dropFirst(directory.count))
