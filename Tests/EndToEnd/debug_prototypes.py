@@ -470,6 +470,9 @@ extension Point {
     end("takeNumbers", [("a", "\(a)"), ("b", "\(b)"), ("c", "\(c)"), ("d", "\(d)"), ("e", "\(e)"), ("f", "\(f)"), ("g", "\(g)"), ("h", "\(h)"), ("i", "\(i)"), ("j", "\(j)")], "\(i)")
     return i
 }
+// The code of takeInout ends with a call that does not return, and what comes after it is not recorded.
+@inline(never) public func next(_ a: Int) -> Int { a }
+@inline(never) public func takeUnused(_ a: Int, _ b: String, _: Int, _ c: Int) -> Int { end("takeUnused", [("a", "\(a)"), ("b", text(b)), ("p3", "1"), ("c", "\(c)")], "\(c)"); return c }
 @inline(never) public func takeReals(_ a: Double, _ b: Int, _ c: Float, _ d: Bool, _ e: Double) -> Float {
     end("takeReals", [("a", text(a)), ("b", "\(b)"), ("c", text(c)), ("d", text(d)), ("e", text(e))], text(c))
     return c
@@ -506,7 +509,6 @@ extension Point {
     c += "."
     return result
 }
-@inline(never) public func takeUnused(_ a: Int, _ b: String, _: Int, _ c: Int) -> Int { end("takeUnused", [("a", "\(a)"), ("b", text(b)), ("p3", "1"), ("c", "\(c)")], "\(c)"); return c }
 @inline(never) private func takePrivate(_ a: Int32, _ b: String, _ c: Double) -> Int { end("takePrivate", [("a", "\(a)"), ("b", text(b)), ("c", text(c))], "\(Int(a) * 3)"); return Int(a) * 3 }
 
 let count = CommandLine.arguments.count
@@ -524,7 +526,6 @@ for n in [0, 1, -1, 127, 65535, Int(Int32.min), Int.max] {
     }
     _ = takeObjects(thing, n > 0 ? thing : nil, thing, n, n, Failure.bad)
     _ = takeNames(n > 0 ? .blue : .green, n > 0 ? .two : .one, n > 0 ? .number(1) : .nothing, n > 0 ? nil : .red, n)
-    _ = takeInout(&own, count, &word)
     _ = takeUnused(n, word, count, n)
     _ = takePrivate(Int32(truncatingIfNeeded: n) / 4, word, Double(n))
     _ = thing.takeMethod(Int32(truncatingIfNeeded: n), b: long, c: 0.5)
@@ -532,6 +533,8 @@ for n in [0, 1, -1, 127, 65535, Int(Int32.min), Int.max] {
     _ = try? thing.takeThrowing(n)
     _ = point.takeMember(n, 0.25)
     point.takeMutating(Int16(truncatingIfNeeded: n))
+    _ = takeInout(&own, count, &word)
+    _ = next(n)
 }
 """
 

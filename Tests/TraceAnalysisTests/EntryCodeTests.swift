@@ -132,6 +132,7 @@ import TraceAnalysis
             let own = try prototype(function([(text, home)]), rust, x86)
             #expect(own.operations(on: x86).map { [Int($0.source), Int($0.step_count), Int($0.steps.0)] } == [[2, 1, 8]])
         }
+        #expect(throws: PrototypeRefusal.unplaced) { try prototype(function([(text, .held(register: 1, before: 5))]), rust, x86) } // within one
         // After the call nothing is in the register any more.
         #expect(throws: PrototypeRefusal.unplaced) { try prototype(function([(text, .held(register: 1, before: 42))]), rust, x86) }
     }
@@ -142,6 +143,21 @@ import TraceAnalysis
         var constant = long
         constant.isConstant = true
         #expect(throws: PrototypeRefusal.unplaced) { try prototype(function([(constant, home)], .swift), swift, x86) }
+    }
+
+    @Test func ofABoolOfSwiftOneBitCounts() throws {
+        var own = bool
+        own.isBit = true
+        #expect(try prototype(function([(own, at(6, -0x30))], .swift), swift, x86).text == "own(p0: bit)")
+        let recorded = try #require(RecordedPrototype(text: "f(a: bit) -> bit", machine: 62))
+        for (byte, text) in [(0, "0"), (1, "1"), (255, "1"), (0xfe, "0")] as [(UInt8, String)] {
+            #expect(recorded.arguments(RecordedValues(program: 1, bytes: [byte])).map(\.value.text) == [text])
+            #expect(recorded.result(RecordedValues(program: 1, bytes: [byte]))?.value.text == text)
+        }
+        func tests(_ condition: String) throws -> [PlannedTest] { try recorded.tests(try CallCondition(condition), of: 0) }
+        let isSet = try tests("f(a == 1)")
+        #expect(try isSet == tests("f(a != 0)") && isSet == tests("f(a > 0)") && isSet != tests("f(a == 0)"))
+        #expect(try tests("f(a >= 0)").isEmpty && tests("f(a == 255)") == tests("f(a > 1)"))
     }
 
     @Test func aResultIsKnownIfTheFunctionReturnsAsItIsDeclared() throws {

@@ -49,6 +49,8 @@ package struct SourceType: Sendable, Equatable {
     /// The string that an aggregate is, or that a pointer leads to; nil: it is none, or a char *.
     package var text: SourceText?
 
+    /// A Bool of Swift, of whose byte only the lowest bit is passed.
+    package var isBit = false
     /// A type of Swift that is no `inout`.
     package var isConstant = false
 

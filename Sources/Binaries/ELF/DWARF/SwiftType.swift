@@ -20,7 +20,10 @@ enum SwiftType {
         let text = String(name.dropFirst(2).dropLast())
         if let (size, isSigned) = integers[text] { return SourceType(.integer(isSigned: isSigned), bytes: size) }
         switch text {
-        case "Sb": return SourceType(.boolean, bytes: 1)
+        case "Sb":
+            var type = SourceType(.boolean, bytes: 1)
+            type.isBit = true
+            return type
         case "Sf": return SourceType(.floatingPoint(isExtended: false), bytes: 4)
         case "Sd": return SourceType(.floatingPoint(isExtended: false), bytes: 8)
         case "SS":

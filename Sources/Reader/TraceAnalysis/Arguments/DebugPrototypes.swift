@@ -4,7 +4,7 @@ import ELF
 
 /// Why a function with debug information has no prototype.
 package enum PrototypeRefusal: Error, Hashable, Sendable {
-    case noEntry, clone, convention, unprototyped, unplaced, language
+    case noEntry, clone, convention, unprototyped, unplaced, unshown, language
 
     package var reason: String {
         switch self {
@@ -13,6 +13,7 @@ package enum PrototypeRefusal: Error, Hashable, Sendable {
         case .convention: "they do not have the usual calling convention"
         case .unprototyped: "they are declared without a prototype"
         case .unplaced: "it is not known where their arguments are"
+        case .unshown: "all that they take and return are structures and the like, which are not shown"
         case .language: "the calling convention of their language is not known"
         }
     }
@@ -78,7 +79,7 @@ package struct DebugPrototype: Sendable {
         }
         // A function without parameters and without a result says that it is called, as without a prototype.
         if !prototype.parameters.contains(where: { $0.type.byteCount > 0 }), prototype.result == nil, !function.parameters.isEmpty {
-            throw .unplaced
+            throw prototype.parameters.contains { $0.type == .unavailable } ? .unplaced : .unshown
         }
     }
 
@@ -200,6 +201,7 @@ package struct DebugPrototype: Sendable {
     }
     private mutating func type(_ type: SourceType) -> (String, ArgumentType) {
         switch type.kind {
+        case .boolean where type.isBit: return ("bit", ArgumentType.byName["bit"]!)
         case .boolean: return ("bool", ArgumentType.byName["bool"]!)
         case .pointer(toText: true): return ("string", .string)
         case .pointer: return ("pointer", .pointer)
@@ -281,7 +283,7 @@ private struct Placed {
             let mayBeCleared = function.language == .swift && !function.isOptimized
             entry =
                 function.parameters.contains { $0.home != nil }
-                ? EntryCode(code, machine: machine, mayBeCleared: mayBeCleared) : nil
+                ? EntryCode(code, machine: machine, mayBeCleared: mayBeCleared, keeping: function.parameters.compactMap(\.home)) : nil
             all = function.parameters.map { followed($0) }
             // LLVM changes what local functions return, and not what others do. A number, a pointer or a boolean is in the same register
             // in C, Rust and Swift.

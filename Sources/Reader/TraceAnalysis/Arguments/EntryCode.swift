@@ -42,8 +42,8 @@ struct EntryCode {
     private var memory: [Int: Word] = [:], first: [Int: Word] = [:]
     /// A place whose address is known elsewhere, or a higher one, may be written by anybody.
     private var lowestKnown = Int.max
-    /// Registers before each instruction, by its offset.
-    private var history: [(offset: Int, registers: [Content])] = []
+    /// Registers before some instructions, by their offsets.
+    private var history: [Int: [Content]] = [:]
     /// Places are cleared before they get their values, as Swift does for its debugger.
     private let mayBeCleared: Bool
     private let isArm: Bool
@@ -54,7 +54,8 @@ struct EntryCode {
     /// - Parameters:
     ///   - code: from the function's first instruction on
     ///   - machine: ELF's e_machine
-    init?(_ code: UnsafeRawBufferPointer, machine: UInt16, mayBeCleared: Bool) {
+    ///   - homes: what will be asked for
+    init?(_ code: UnsafeRawBufferPointer, machine: UInt16, mayBeCleared: Bool, keeping homes: [ParameterHome]) {
         guard machine == 62 || machine == 183 else { return nil }
         self.mayBeCleared = mayBeCleared
         isArm = machine == 183
@@ -66,9 +67,10 @@ struct EntryCode {
         for n in 0..<8 { registers[Self.vectors + n] = .argument(.vector(n), bytes: 8, isBit: false) }
         registers[stackPointer] = .frame(isArm ? 0 : -8) // the return address is on the stack
         let code = UnsafeRawBufferPointer(rebasing: code.prefix(Self.mostBytes))
+        let kept = homes.compactMap { if case .held(_, let before) = $0 { before } else { nil } }
         var offset = 0
         while offset < code.count {
-            history.append((offset, registers))
+            if kept.contains(offset) { history[offset] = registers }
             guard let length = isArm ? armStep(code, offset) : x86Step(code, offset) else { return }
             offset += length
         }
@@ -95,7 +97,7 @@ struct EntryCode {
     /// The argument that a register still holds before an instruction; nil: it cannot be told.
     /// - Parameter register: its number in DWARF
     func argument(in register: Int, before offset: Int) -> ArgumentSource? {
-        guard let state = history.first(where: { $0.offset == offset })?.registers else { return nil }
+        guard let state = history[offset] else { return nil }
         // psABI figure 3.36: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp
         let own = isArm || !(0..<8).contains(register) ? register : [0, 2, 1, 3, 6, 7, 5, 4][register]
         guard (0..<(isArm ? 31 : 16)).contains(own) else { return nil }

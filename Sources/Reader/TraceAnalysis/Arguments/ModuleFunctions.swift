@@ -247,7 +247,7 @@ extension ArgumentChoice {
                 notes.append(
                     "\(file) has no debug information (-g), so arguments of its own functions are recorded only by prototypes that you give"
                 )
-            } else if n == 0, let reasons = found.reasons(where: { $0 != .noEntry }) { // every program has some of the C library's
+            } else if n == 0, let reasons = found.reasons(where: { $0 != .noEntry && $0 != .unshown }) { // every program has some of these
                 notes.append("\(file): arguments of some functions are not recorded: \(reasons)")
             }
         }

@@ -14,6 +14,8 @@ package struct PlannedTest: Equatable, Sendable {
     var bytes = 8
     var isSigned = false
     var isErrno = false
+    /// Only the lowest bit counts.
+    var isBit = false
     var number: UInt64 = 0
     var mask: UInt64 = 0
     var text: [UInt8] = []
@@ -39,6 +41,7 @@ extension RecordedPrototype {
         if type.isText { return [try textTest(condition, operation)] }
         let isFlags = enumeration(type)?.areFlags ?? false
         var form = PlannedTest(operation: operation, comparison: 0, bytes: type.byteCount, isSigned: type.isSigned(areFlags: isFlags))
+        if case .integer(_, _, .bit) = type { form.isBit = true }
         var more: [PlannedTest] = []
         if condition.subject == .errno {
             if prototype.result?.type == .error { // the result is the error; 0 is none
@@ -95,6 +98,19 @@ extension PlannedTest {
 
     /// nil: each number is so.
     fileprivate func comparing(_ comparison: CallCondition.Comparison, _ wanted: Int128) -> PlannedTest? {
+        if isBit {
+            let held = [0, 1].filter { (own: Int128) in
+                switch comparison {
+                case .equal, .matches: own == wanted
+                case .notEqual: own != wanted
+                case .less: own < wanted
+                case .more: own > wanted
+                case .atMost: own <= wanted
+                case .atLeast: own >= wanted
+                }
+            }
+            return held.count == 2 ? nil : held.first.map { self.bits($0, 1) } ?? never
+        }
         let bits = Int128(bytes * 8), low: Int128 = isSigned ? -(1 << (bits - 1)) : 0,
             high: Int128 = (1 << (isSigned ? bits - 1 : bits)) - 1
         func test(_ comparison: Int) -> PlannedTest {

@@ -5,7 +5,11 @@ import ELF
 
 /// Type of an argument or a result, as it lies in a register.
 package indirect enum ArgumentType: Equatable, Sendable {
-    package enum Style: Sendable { case decimal, octal, hexadecimal }
+    package enum Style: Sendable {
+        case decimal, octal, hexadecimal
+        /// Only the lowest bit counts: the others of a Bool of Swift may be anything.
+        case bit
+    }
     case integer(bytes: Int, isSigned: Bool, Style)
     /// A descriptor of a folder, or AT_FDCWD.
     case folder
@@ -93,6 +97,7 @@ package indirect enum ArgumentType: Equatable, Sendable {
             + all("i64 int64_t long longlong ssize_t off_t time_t intptr_t ptrdiff_t", 8, true)
             + all("u64 uint64_t ulong ulonglong size_t uintptr_t", 8, false)
             + all("mode_t octal", 4, false, .octal) + all("hex4", 4, false, .hexadecimal) + all("hex", 8, false, .hexadecimal)
+            + all("bit", 1, false, .bit)
         let others: [(String, ArgumentType)] = [
             ("dirfd", .folder), ("pointer", .pointer), ("string", .string), ("error", .error), ("secret", .secret),
             ("std_string", .text(.standard)), ("string_view", .text(.view)), ("str", .text(.slice)), ("swift_string", .text(.swift)),

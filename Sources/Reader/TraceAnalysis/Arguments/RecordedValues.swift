@@ -251,6 +251,9 @@ package struct RecordedPrototype: Sendable {
         switch type {
         case .integer(_, let isSigned, .decimal): return isSigned ? .integer(signed) : .unsigned(bits)
         case .integer(_, _, .octal): return .octal(bits)
+        case .integer(_, _, .bit):
+            number = signed & 1
+            return .unsigned(bits & 1)
         case .integer(_, _, .hexadecimal): return .address(bits)
         case .folder: return signed == -100 ? .name("AT_FDCWD") : .integer(signed)
         case .error: return signed == 0 ? .integer(0) : .name(Self.errors.text(signed))
