@@ -472,7 +472,7 @@ extension Point {
 }
 // The code of takeInout ends with a call that does not return, and what comes after it is not recorded.
 @inline(never) public func next(_ a: Int) -> Int { a }
-@inline(never) public func takeUnused(_ a: Int, _ b: String, _: Int, _ c: Int) -> Int { end("takeUnused", [("a", "\(a)"), ("b", text(b)), ("p3", "1"), ("c", "\(c)")], "\(c)"); return c }
+@inline(never) public func takeUnused(_ a: Int, _ b: String, _: Int, _ c: Int) -> Int { end("takeUnused", [("a", "\(a)"), ("b", text(b)), ("_2", "1"), ("c", "\(c)")], "\(c)"); return c }
 @inline(never) public func takeReals(_ a: Double, _ b: Int, _ c: Float, _ d: Bool, _ e: Double) -> Float {
     end("takeReals", [("a", text(a)), ("b", "\(b)"), ("c", text(c)), ("d", text(d)), ("e", text(e))], text(c))
     return c
