@@ -139,7 +139,7 @@ package enum SwiftName {
         var text = name.dropLast(end.count)
         // Generic parameters come after what says that it throws ("Types", function-signature).
         if text.last == "l" { return !text.contains("K") }
-        while let last = text.last, text.dropLast().last == "Y", last.isLetter { text = text.dropLast(2) }
+        while let last = text.last, last != "K", text.dropLast().last == "Y", last.isLetter { text = text.dropLast(2) }
         return text.last != "K"
     }
 }
