@@ -133,6 +133,8 @@ extension EntryCode {
         let bits = Int(word >> 15 & 0x7f), distance = (bits >= 0x40 ? bits - 0x80 : bits) * count
         let how = word >> 23 & 3, isLoad = word & 0x40_0000 != 0 // 1: after, 2: offset, 3: before
         if how == 0 { return false }
+        // The caller's frame pointer comes back: the frame is given back.
+        if isLoad, !isVector, [word & 31, word >> 10 & 31].contains(29), case .frame = registers[29] { return false }
         if how == 3, !armMoveBase(base, distance) { return false }
         let first = how == 2 ? distance : 0
         armMove(Int(word & 31), isVector: isVector, isLoad: isLoad, base, first, count)
