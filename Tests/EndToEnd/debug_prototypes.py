@@ -295,6 +295,8 @@ pub enum Colour { Red, Green, Blue = 77 }
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(i16)]
 pub enum Cold { Freezing = -5, Mild = 5 }
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Switch { Off, On }
 pub enum Shape { Round(f64), Square(f64, f64), None }
 
 #[inline(never)]
@@ -343,8 +345,8 @@ pub fn take_shapes(a: Shape, b: i32, c: Option<Box<i32>>, d: Result<u8, u8>, e: 
     result
 }
 #[inline(never)]
-pub fn take_names(a: Colour, b: Cold, c: Ordering) -> Cold {
-    end("take_names", format_args!("\"a\": \"{a:?}\", \"b\": \"{b:?}\", \"c\": \"{c:?}\""), format_args!("\"{b:?}\""));
+pub fn take_names(a: Colour, b: Cold, c: Ordering, d: Switch) -> Cold {
+    end("take_names", format_args!("\"a\": \"{a:?}\", \"b\": \"{b:?}\", \"c\": \"{c:?}\", \"d\": \"{d:?}\""), format_args!("\"{b:?}\""));
     b
 }
 #[inline(never)]
@@ -417,7 +419,7 @@ fn main() {
         take_wide(n, n as i128, n as u64, 7, n as i8);
         take_empty((), n, PhantomData, [], n as i64 * 5);
         take_shapes(if n > 0 { Shape::Round(x) } else if n < 0 { Shape::Square(x, x) } else { Shape::None }, n, Some(Box::new(n)), if n > 0 { Ok(1) } else { Err(2) }, Some(Colour::Red), n as u8);
-        take_names(if n > 0 { Colour::Blue } else { Colour::Green }, if n > 0 { Cold::Mild } else { Cold::Freezing }, n.cmp(&0));
+        take_names(if n > 0 { Colour::Blue } else { Colour::Green }, if n > 0 { Cold::Mild } else { Cold::Freezing }, n.cmp(&0), if n > 0 { Switch::On } else { Switch::Off });
         take_pointers(&p.x, &mut own, Some(&n), boxed, next, n);
         take_caller(n, n as u64);
         black_box((take_returned(n, &text), take_returned_array(n, 2), take_returned_result(n, 3).is_ok(), take_returned_pair(n, 4)));

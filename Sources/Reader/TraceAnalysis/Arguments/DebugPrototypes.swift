@@ -391,9 +391,14 @@ private struct Placed {
         if let found = located(parameter) { return fits(found, parameter.type) ? found : nil }
         guard case .place(let register, let offset)? = parameter.home,
             let source = entry?.argument(
-                at: offset, from: register, bytes: parameter.type.byteCount, isBoolean: parameter.type.kind == .boolean)
+                at: offset, from: register, bytes: parameter.type.byteCount, isBoolean: isOneBit(parameter.type))
         else { return nil }
         return fits(source, parameter.type) ? source : nil
+    }
+    /// rustc passes an enumeration of two cases as it does a bool, with zeros above the bit.
+    private func isOneBit(_ type: SourceType) -> Bool {
+        if case .enumeration(let source) = type.kind, function.language == .rust { return source.values.allSatisfy { 0...1 ~= $0.number } }
+        return type.kind == .boolean
     }
     private func address(_ home: ParameterHome?) -> ArgumentSource? {
         switch home {
