@@ -100,7 +100,7 @@ enum Ring {
         let isOver = Limits.keptTicks != 0 && Clock.ticks() &- places[oldest].ticks > Limits.keptTicks
         if !isOver {
             if !TraceSpace.wouldExceedLimit(byteCount) { return nil }
-            if Limits.keptTicks != 0 { putFirst(oldestOfLargest()) }
+            if Limits.keptTicks != 0, let place = takeOfLargest() { return place }
         }
         var skipped: Place? // the recorder is copying to it: it stays the oldest, and the next one is taken
         for n in 0..<queued {
@@ -117,8 +117,9 @@ enum Ring {
         return nil
     }
 
-    /// Number, from the oldest on, of the oldest place of the thread that has most. Threads share a count where there are very many.
-    private static func oldestOfLargest() -> Int {
+    /// The oldest place of the thread that has most, but for those that the recorder is copying to. nil: it is copying to all of them. Threads share
+    /// a count where there are very many.
+    private static func takeOfLargest() -> Place? {
         var counts = InlineArray<256, UInt32>(repeating: 0)
         var largest = 0
         for n in 0..<queued {
@@ -126,8 +127,15 @@ enum Ring {
             counts[thread] &+= 1
             if counts[thread] > counts[largest] { largest = thread }
         }
-        for n in 0..<queued where Int(places[index(n)].thread & 255) == largest { return n }
-        return 0
+        for n in 0..<queued {
+            let place = places[index(n)]
+            if Int(place.thread & 255) != largest || !SpareChunks.takeBack(for: place.offset) { continue }
+            putFirst(n)
+            oldest = index(1)
+            queued &-= 1
+            return place
+        }
+        return nil
     }
     /// Puts this place before all others, which move up.
     private static func putFirst(_ number: Int) {
