@@ -248,6 +248,12 @@ def goes_on_where_a_killed_tool_has_left_off(test):
         test.ends_well(process)
 
 
+def is_left(mapping):
+    """Chunks of 256 KB, as many as threads have filled while the recorder did not keep up: they stay (SpareChunks.leaveFile), without the file."""
+    low, high = (int(text, 16) for text in mapping[0].split("-"))
+    return mapping[1] == "rw-p" and len(mapping) == 5 and (high - low) % (256 << 10) == 0
+
+
 def uses_what_it_has_made_for_other_functions_again(test):
     """The addresses to which an instruction can jump are few, and stay taken."""
     everything = "--functions", "*", "--functions", "*!*"
@@ -260,9 +266,11 @@ def uses_what_it_has_made_for_other_functions_again(test):
             rows = {row["name"]: row["calls"] for row in test.json("report", test.trace())["functions"]}
             wanted = {"own": "own" in options or options == everything, "setjmp": False}
             expect(all((rows.get(name, 0) >= last - begun - 1) == is_wanted for name, is_wanted in wanted.items()), f"{options}: {rows}, {last - begun}")
-            taken.append(len(suite.read(f"/proc/{process.pid}/maps").splitlines()))
+            maps = [line.split() for line in suite.read(f"/proc/{process.pid}/maps").splitlines()]
+            taken.append((sum(line[1] == "r-xp" for line in maps), sum(not is_left(line) for line in maps)))
             counts += re.findall(r"([\d,]+) of [\d,]+ functions recorded", tool.said) if options == everything else []
-        expect(len(set(counts)) == 1 and max(taken) <= taken[0] + 200, f"functions {counts}, mappings {taken}")
+        expect(len(set(counts)) == 1, f"functions {counts}")
+        expect(all(code <= taken[0][0] and every <= taken[0][1] + 50 for code, every in taken), f"mappings of code, and all: {taken}")
         test.ends_well(process)
 
 
@@ -407,11 +415,12 @@ def says_when_threads_ran_and_waited(test):
             threads = {thread["tid"]: thread for thread in test.json("threads", test.trace())["threads"]}
             for tid in outer.keys() & begun.keys() & ended.keys() & after.keys():
                 inside, around = (last[tid][0] - first[tid][0] for first, last in ((begun, ended), (outer, after)))
-                # A thread that is on a processor at the end of it has not been there yet for the kernel's number.
+                # A thread that is on a processor at the end of it has not been there yet for the kernel's number. Of a switch itself, that number has
+                # what comes after the choice of the next thread (kernel/sched/core.c, __schedule), and the account does not: up to 16 us on a virtual EPYC.
                 if tid in threads:
                     running = threads[tid]["running_ns"]
-                    # On an idle EPYC it was half of the kernel's number, which is not explained yet.
-                    expect(inside * 0.2 - 20e6 <= running <= around * 1.1 + 20e6, f"{tid}: {running} ns, {inside} to {around}")
+                    switching = (ended[tid][2] - begun[tid][2]) * 50e3
+                    expect(inside * 0.9 - 20e6 - switching <= running <= around * 1.1 + 20e6, f"{tid}: {running} ns, {inside} to {around}")
                 else:
                     expect(inside < 100e6, f"{tid} ran for {inside} ns, and nothing says so")
             busy = [tid for tid in begun.keys() & ended.keys() if ended[tid][0] - begun[tid][0] > 50e6]
