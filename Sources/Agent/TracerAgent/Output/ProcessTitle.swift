@@ -28,11 +28,7 @@ enum ProcessTitle {
     /// The command line as the kernel shows it now, NUL after each argument.
     static func readCommandLine(into text: inout TextBuffer) { text.append { read($0, $1) } }
     private static func read(_ buffer: UnsafeMutablePointer<UInt8>, _ capacity: Int) -> Int {
-        let path = StaticString("/proc/self/cmdline")
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.own)
-        if failed(descriptor) { return descriptor }
-        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
-        return SystemCall.call(SystemCall.read, descriptor, bits(buffer), capacity)
+        KernelText.read("/proc/self/cmdline", buffer, capacity)
     }
 
     /// FNV-1a. Never 0.

@@ -123,13 +123,9 @@ enum TraceName {
 
     /// The first half of the id that the kernel makes at random when it boots: hexadecimal, with hyphens. 0 unknown.
     static func bootID() -> UInt64 {
-        let path = StaticString("/proc/sys/kernel/random/boot_id")
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.own)
-        if failed(descriptor) { return 0 }
-        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
         var text = InlineArray<36, UInt8>(repeating: 0)
         var span = text.mutableSpan
-        let count = span.withUnsafeMutableBufferPointer { SystemCall.call(SystemCall.read, descriptor, bits($0.baseAddress), 36) }
+        let count = span.withUnsafeMutableBufferPointer { KernelText.read("/proc/sys/kernel/random/boot_id", $0.baseAddress!, 36) }
         var id: UInt64 = 0, digits = 0
         for n in 0..<max(count, 0) where digits < 16 && text[n] != 0x2d {
             id = id &<< 4 | UInt64(text[n] & 0xf &+ (text[n] &>> 6) &* 9)

@@ -106,11 +106,7 @@ enum Process {
 
     /// /proc/PID/comm (proc(5)), without the end of the line.
     private static func readKernelName(_ text: UnsafeMutablePointer<UInt8>, _ capacity: Int) -> Int {
-        let path = StaticString("/proc/self/comm")
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.own)
-        if failed(descriptor) { return descriptor }
-        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
-        return SystemCall.call(SystemCall.read, descriptor, bits(text), capacity) &- 1
+        KernelText.read("/proc/self/comm", text, capacity) &- 1
     }
     private static func readLink(_ path: StaticString, _ text: UnsafeMutablePointer<UInt8>, _ capacity: Int) -> Int {
         SystemCall.call(SystemCall.readlinkat, SystemCall.currentDirectory, bits(path.utf8Start), bits(text), capacity)
@@ -118,14 +114,11 @@ enum Process {
 
     /// False: none of its memory is locked (proc(5), /proc/PID/status, VmLck).
     static var mayHaveLocked: Bool {
-        let path: StaticString = "/proc/self/status", name: StaticString = "VmLck:"
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
-        if failed(descriptor) { return true }
-        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        let name: StaticString = "VmLck:"
         var buffer = InlineArray<4096, UInt8>(repeating: 0)
         var span = buffer.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
-            let start = bytes.baseAddress!, count = SystemCall.call(SystemCall.read, descriptor, bits(start), 4096)
+            let start = bytes.baseAddress!, count = KernelText.read("/proc/self/status", start, 4096)
             var n = 0
             while n &+ 16 < count {
                 var k = 0

@@ -10,8 +10,7 @@ enum ProcessMaps {
 
     /// Returns the mapping that holds the address. nil: none, or it cannot be known.
     static func mapping(around address: UInt64) -> Range<UInt64>? {
-        let path: StaticString = "/proc/self/maps"
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
+        let descriptor = open()
         if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
         var words = Query(repeating: 0)
@@ -26,7 +25,7 @@ enum ProcessMaps {
     /// Returns true if some of these addresses may be written to. nil: the kernel has no such call.
     static func hasWritable(in range: Range<UInt64>) -> Bool? {
         let descriptor = open()
-        if descriptor < 0 { return nil }
+        if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
         return hasWritable(in: range, descriptor)
     }

@@ -75,13 +75,10 @@ enum ProcessBirth {
     /// The number in a field, counted from 1, of a file of one line, or the sum of some fields. What stands up to the last `mark` counts as
     /// two fields: a program's name in parentheses may hold anything.
     private static func field(_ path: StaticString, _ wanted: Int, after mark: UInt8, count fields: Int = 1) -> UInt64? {
-        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
-        if failed(descriptor) { return nil }
-        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
         var buffer = InlineArray<1024, UInt8>(repeating: 0)
         var span = buffer.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
-            let count = SystemCall.call(SystemCall.read, descriptor, bits(bytes.baseAddress), 1023)
+            let count = KernelText.read(path, bytes.baseAddress!, 1023)
             if count <= 0 { return nil }
             var n = 0, field = 1
             if mark != 0 {
