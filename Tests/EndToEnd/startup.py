@@ -212,7 +212,8 @@ def items_have_the_moments_that_they_took_themselves(test):
         for stamp in (name, name + ".begin", name + ".end"):
             if stamp in stamps:
                 at = stamps[stamp][0] - begin
-                expect(item["start_ns"] - TOLERANCE <= at <= item["start_ns"] + item["total_ns"] + TOLERANCE, f"{stamp} at {at} is not in {item}")
+                end = item["start_ns"] + item["total_ns"] + item["tracer_ns"]
+                expect(item["start_ns"] - TOLERANCE <= at <= end + TOLERANCE, f"{stamp} at {at} is not in {item}")
     expect({name: item["after"] for name, item in items.items()} == {"config": [], "log": ["config"], "fonts": ["config"],
            "window": ["fonts", "log"], "outer": ["window"], "inner": []}, f"after: {items}")
     expect({item["stage"] for item in items.values()} == {1, 2} and all(item["ended"] for item in items.values()), f"{items}")

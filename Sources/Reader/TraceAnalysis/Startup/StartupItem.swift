@@ -34,6 +34,8 @@ package struct StartupItem: Sendable {
     package var start: Nanoseconds
     /// With the items that it has run itself; up to the end of the start-up when it was not over by then.
     package var total: Nanoseconds
+    /// The tracer's own time from its beginning to its end, which is not in `total`.
+    package var tracer: Nanoseconds
     /// Without these.
     package var own: Nanoseconds
     /// Recorded calls made on its thread, without those of items that it has run, and about what recording them took.
@@ -70,7 +72,7 @@ package struct StartupItem: Sendable {
                 StartupItem(
                     registration: registration, tid: context.tid(span.thread), isOnMain: span.thread == mainThread,
                     start: clock.since(span.begin),
-                    total: total, own: total, calls: span.calls, recording: Nanoseconds(0), isOver: isOver,
+                    total: total, tracer: clock.scale.nanoseconds(clock.agentTicks(span.begin, end)), own: total, calls: span.calls, recording: Nanoseconds(0), isOver: isOver,
                     wait: last.flatMap { $0.end > free ? ($0.name, clock.wall(free, $0.end)) : nil }))
             thread.free = span.begin
             thread.open.append((items.count - 1, end))

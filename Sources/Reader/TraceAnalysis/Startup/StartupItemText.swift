@@ -55,6 +55,7 @@ extension StartupItem: Record {
         Member("start_ns", \.start).column("start") { column(readable($0.start)) }
         Member("own_ns", "without the items that it ran itself", \.own).column("own") { column(readable($0.own)) }
         Member("total_ns", \.total).column("total") { $0.isOver ? column(readable($0.total)) : "not finished" }
+        Member("tracer_ns", "the tracer's own time in it, which is not in total_ns", \.tracer)
         Member("calls", "recorded calls on its thread", \.calls)
         Member("recording_ns", \.recording)
         Member("ended", "before the program was ready", \.isOver)
