@@ -20,6 +20,7 @@ BEGIN = r"""
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #define FUNCTION __attribute__((noinline, noclone, used))
 static volatile long field = 3;
@@ -36,6 +37,17 @@ int main(void) {
     TIMES(700001, looped);
     TIMES(1009, warm);
     TIMES(300007, hot);
+}
+"""
+
+# As a server calls it: often, and most of the time it waits. The word is the number of rounds.
+PACED = BEGIN + r"""
+int main(int count, char **words) {
+    for (long round = 0, rounds = atol(words[count - 1]); round < rounds; round++) {
+        struct timespec pause = {0, 2000000};
+        TIMES(50, hot);
+        while (nanosleep(&pause, &pause)) {}
+    }
 }
 """
 
@@ -290,6 +302,19 @@ def every_reader_has_the_number_and_says_what_is_an_estimate(test):
     expect(str(row).count("800010") >= 2, f"diff: {row}")
     rows = [(row["calls"], row["at_least"]) for row in test.json("coverage", path)["functions"] if row["name"] == "hot"]
     expect(rows == [(800010, False)], f"coverage: {rows}")
+
+
+def what_a_server_calls_now_and_then_stays_recorded(test):
+    """As many calls as make a function one that is called very often in a loop, in a program that waits for most of the time."""
+    calls = 150_000
+    program = test.planned(build.DRIVERS["gcc"][".c"], "-O2", source=PACED, name="paced")
+    test.execute([program, str(calls // 50)], TRACER_FUNCTIONS="*")
+    trace = test.checked_trace()
+    info = test.json("info", trace.path)
+    recording, passed = calls * info["leaf_cost_ns"], info["duration_ns"]
+    if recording * 1024 * 1.5 > passed:
+        raise Skipped(f"recording {calls} calls takes {recording} of {passed} ns here")
+    expect(trace.recorded_count("hot") == calls and not test.only_counted(trace.path), f"{trace.recorded_count('hot')} of {calls} recorded")
 
 
 def a_ring_keeps_no_counts(test):

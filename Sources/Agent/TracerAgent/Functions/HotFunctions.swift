@@ -1,5 +1,6 @@
 // Functions that record their calls themselves, are called very often, and are so short that recording costs more than they do: an
-// accessor would take ten times as long as without. They are suppressed: they lead past the recorder from some moment on, by one store
+// accessor would take ten times as long as without. "Very often" is a part of the time that passes: a server that runs for weeks calls each of
+// its functions very often some day. They are suppressed: they lead past the recorder from some moment on, by one store
 // of a word that their stubs read at each call. The file says when that was; until then all their calls are in it. Later ones are counted
 // (PassedCalls.swift), and one in about a thousand is recorded as before. In a ring, which keeps no count of what it overwrites, they are
 // neither.
@@ -30,6 +31,8 @@ enum HotFunctions {
     private static let shortness: UInt64 = 2
     /// A function is not suppressed if more than one call in this many is not one word: little would be gained.
     private static let severalPart: UInt32 = 16
+    /// Nor if recording its calls takes less than one part in this many of the time that passes.
+    private static let leastPart: UInt64 = 1024
     /// Calls of suppressed functions that a thread makes before it looks at the time that they took.
     private static let passes: UInt64 = 1024
     /// A watched function is recorded again after this many nanoseconds, then after twice as many, and so on.
@@ -54,6 +57,7 @@ enum HotFunctions {
         var sampledCalls: UInt32 = 0, sampledTicks: UInt32 = 0
         var calls: UInt32 = 0, several: UInt32 = 0
         var ticks: UInt64 = 0
+        var begun: UInt64 = 0 // when measuring began, in ticks
         var chunks: UInt32 = 0
         var due: UInt64 = 0 // suppressed: from then on it may be recorded again, in ticks
         var counter: UInt32 = 0 // from 1 on, for good; 0: none yet
@@ -149,6 +153,7 @@ enum HotFunctions {
         candidate.pointee.calls = 0
         candidate.pointee.several = 0
         candidate.pointee.ticks = 0
+        candidate.pointee.begun = Clock.ticks()
         candidate.pointee.chunks = 0
         if measured == 0 { beginnings &+= 1 }
         measured &+= 1
@@ -197,12 +202,18 @@ enum HotFunctions {
         if calls < (candidate.pointee.isSaid ? laterCalls : measuredCalls) {
             if candidate.pointee.chunks < patience { return }
             candidate.pointee.state = .sampled
-        } else if candidate.pointee.several <= calls / severalPart && isShort(candidate.pointee.ticks, UInt64(calls), cost) {
+        } else if candidate.pointee.several <= calls / severalPart && isShort(candidate.pointee.ticks, UInt64(calls), cost)
+            && isCostly(UInt64(calls), since: candidate.pointee.begun, cost)
+        {
             suppress(candidate)
         } else {
             candidate.pointee.state = .sampled
         }
         measured &-= 1
+    }
+
+    private static func isCostly(_ calls: UInt64, since begun: UInt64, _ cost: UInt64) -> Bool {
+        Clock.ticks() &- begun < calls &* cost / UInt64(TRACE_COST_PARTS) &* leastPart
     }
 
     private static func suppress(_ candidate: UnsafeMutablePointer<Candidate>) {
