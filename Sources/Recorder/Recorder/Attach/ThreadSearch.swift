@@ -12,6 +12,8 @@ struct ThreadSearch {
     /// The longest of them, in nanoseconds.
     private(set) var longest: UInt64 = 0
     private var sightings: [pid_t: Sighting] = [:]
+    /// Those that got more signals than `mostSignals` when they were stopped: how long they had run by then, and when that was.
+    private var disturbed: [pid_t: (ran: UInt64, at: UInt64)] = [:]
     /// A thread that has not come out of the kernel since it was to stop. Nobody else is stopped meanwhile.
     private var late: pid_t?
 
@@ -20,6 +22,12 @@ struct ThreadSearch {
     private static let untilEndless: UInt64 = 500_000_000, untilResumed: UInt64 = 1_000_000_000, patience: UInt64 = 30_000_000_000
     /// System calls of one thread that are looked at, one after the other.
     private static let mostCalls = 200
+    /// Signals of a thread that are passed on, each at a stop, before it is let go with the next one. Each stop takes time, in which a timer sends it
+    /// another: a handler that leaves by siglongjmp(3) while the next signal is pending is interrupted on its own stack, and more often than the
+    /// stack has room for if that does not end. `calm`: where signals come, it is stopped again after this time, not after `busy`.
+    private static let mostSignals = 1, calm: UInt64 = 300_000, busy: UInt64 = 50_000_000
+    /// Then it handles what has come by itself: until it has run for so long, or this time has passed.
+    private static let undisturbed: UInt64 = 1_000_000, untilDisturbed: UInt64 = 200_000_000
     /// A stack is copied up to here to be unwound, and looked through up to here where that fails.
     private static let stackBytes = 64 << 10
 
@@ -49,7 +57,7 @@ struct ThreadSearch {
                     if errno == EPERM || errno == EACCES { throw AttachTarget.refused(target.pid, errno) }
                     continue
                 }
-                guard line == "running" ? runsAlready(tid) : waited >= Self.untilEndless && mayInterrupt(line, waited) else {
+                guard line == "running" ? !handlesSignals(tid) && runsAlready(tid) : waited >= Self.untilEndless && mayInterrupt(line, waited) else {
                     if line != "running" { noteWait(tid, line) }
                     continue
                 }
@@ -114,8 +122,17 @@ struct ThreadSearch {
         sightings[tid] = Sighting(line: line, isDoubtful: isDoubtful, turns: isDoubtful ? turns(tid) : nil)
     }
 
-    private func turns(_ tid: pid_t) -> Substring? {
-        WaitSnapshot.line("/proc/\(target.pid)/task/\(tid)/schedstat")?.split(separator: " ").last
+    private func turns(_ tid: pid_t) -> Substring? { schedule(tid)?.last }
+    private func hasRun(_ tid: pid_t) -> UInt64 { schedule(tid)?.first.flatMap { UInt64($0) } ?? 0 }
+    private func schedule(_ tid: pid_t) -> [Substring]? {
+        WaitSnapshot.line("/proc/\(target.pid)/task/\(tid)/schedstat")?.split(separator: " ")
+    }
+
+    private mutating func handlesSignals(_ tid: pid_t) -> Bool {
+        guard let last = disturbed[tid] else { return false }
+        if clockTime() - last.at < Self.untilDisturbed, hasRun(tid) < last.ran + Self.undisturbed { return true }
+        disturbed[tid] = nil
+        return false
     }
 
     /// - Parameter line: of a thread that waits, from /proc/PID/task/TID/syscall: number, six arguments, stack pointer, program counter
@@ -156,10 +173,10 @@ struct ThreadSearch {
         guard error == 0 else { throw AttachTarget.refused(target.pid, error) }
         stops += 1
         _ = recorder_tracee_interrupt(tid)
-        var signal: Int32 = 0, calls = 0
+        var signals = 0, calls = 0
         while true {
             // Who computes makes no system call for long: it is stopped where it is.
-            var stop = recorder_tracee_wait(tid, 50_000_000)
+            var stop = recorder_tracee_wait(tid, signals == 0 ? Self.busy : Self.calm)
             if stop.kind == RECORDER_RUNS.rawValue {
                 _ = recorder_tracee_interrupt(tid)
                 stop = recorder_tracee_wait(tid, 1_000_000_000)
@@ -172,9 +189,15 @@ struct ThreadSearch {
             case RECORDER_GONE.rawValue: return nil
             case RECORDER_SIGNAL.rawValue:
                 // It is the program's own, and goes where it would have gone.
-                signal = stop.signal
-                _ = recorder_tracee_resume(tid, 1, signal)
-                continue
+                signals += 1
+                calls = max(calls, 1)
+                guard signals > Self.mostSignals else {
+                    _ = recorder_tracee_resume(tid, 1, stop.signal)
+                    continue
+                }
+                disturbed[tid] = (hasRun(tid), clockTime())
+                _ = recorder_tracee_release(tid, stop.signal)
+                return nil
             case RECORDER_INTERRUPTED.rawValue, RECORDER_ENTERS.rawValue:
                 guard recorder_tracee_registers(tid, &registers) == 0 else { return release(tid) }
             case RECORDER_RUNS.rawValue:
