@@ -16,6 +16,9 @@ struct Agent {
     var isElsewhere = false
     /// Stubs, labels and trampolines are ready: the agent has been attached before.
     var isPrepared = false
+    /// Memory for texts of the settings of later attaches, in turn: those of the last one are in use.
+    var stores = InlineArray<2, UnsafeMutableRawPointer?>(repeating: nil)
+    var store = 0
 }
 nonisolated(unsafe) var agent = Agent()
 

@@ -28,15 +28,16 @@ extension Agent {
     }
 
     private mutating func attachAgain(_ environment: UnsafeMutablePointer<CText?>) -> trace_attach_result {
-        guard let buffer = Memory.pages(Agent.storeBytes) else { return TRACE_ATTACH_NO_MEMORY }
-        var store = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
+        guard let buffer = stores[store] ?? Memory.pages(Agent.storeBytes) else { return TRACE_ATTACH_NO_MEMORY }
+        stores[store] = buffer
+        var texts = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
         var fresh = Settings()
-        let complaints = fresh.read(environment, into: &store)
+        let complaints = fresh.read(environment, into: &texts)
         if Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) && fresh.clock == .auto { fresh.clock = settings.clock }
         guard fresh.callSites == settings.callSites, fresh.maximumDepth == settings.maximumDepth, fresh.clock == settings.clock else {
-            Memory.release(buffer, Agent.storeBytes)
             return TRACE_ATTACH_SETTINGS
         }
+        store ^= 1
         fresh.quiet = true
         settings = fresh
         initializeLayers()

@@ -102,14 +102,17 @@ enum FirstChunks {
         if row.pointee.offset != parents { Ring.give(row.pointee.offset, UInt64(rowBytes), of: .max) }
     }
 
-    /// Nothing of the file stays mapped.
-    static func leaveFile() {
+    /// Nothing of the file stays mapped. `isQuiet`: no thread is just taking one.
+    static func leaveFile(isQuiet: Bool) {
         lock.lock()
         defer { lock.unlock() }
         for n in 0..<rowCount where rows![n].address != 0 {
             let address = UnsafeMutableRawPointer(bitPattern: rows![n].address)!
             tracer_mapping_remove(address)
             Memory.replace(address, rowBytes)
+            for chunk in 0..<(isQuiet ? rowBytes / ChunkSize.first : 0) where rows![n].taken & 1 &<< UInt32(chunk) == 0 {
+                Memory.release(address + chunk &* ChunkSize.first, ChunkSize.first)
+            }
         }
     }
     /// Another file begins. What threads have of the old one is theirs alone.

@@ -12,6 +12,8 @@ enum MetadataWriter {
         var isInFile = true
     }
     nonisolated(unsafe) private static var pieces = Table<Piece>()
+    /// Those of the file before, while their records are copied.
+    nonisolated(unsafe) private static var former = Table<Piece>()
     nonisolated(unsafe) private static var lock = Lock()
     /// In ring mode the youngest of what passes by: loads, the initializers they run. Two pieces in turn; the older one
     /// is emptied when the younger one is full.
@@ -191,7 +193,7 @@ enum MetadataWriter {
     /// In a forked child that is not recorded: its parent's file is not to be written to, and it has none.
     static func leaveParents() {
         lock = Lock() // another thread of the parent may have held it
-        pieces = Table()
+        pieces.removeAll()
         passing.removeAll()
     }
 
@@ -207,17 +209,17 @@ enum MetadataWriter {
     private static func copyRecords(withTexts: Bool) {
         lock.lock()
         defer { lock.unlock() }
-        var parents = pieces
-        pieces = Table()
+        swap(&pieces, &former)
         nextPiece = firstPiece
         for n in 0..<passing.count { TraceSpace.unmap(passing[n].address, passing[n].byteCount) }
         passing.removeAll()
         turn = 0
         collect()
-        for n in 0..<parents.count {
-            copy(parents[n], withTexts)
-            TraceSpace.unmap(parents[n].address, parents[n].byteCount)
+        for n in 0..<former.count {
+            copy(former[n], withTexts)
+            TraceSpace.unmap(former[n].address, former[n].byteCount)
         }
+        former.removeAll()
         keepCollected()
     }
     private static func copy(_ piece: Piece, _ withTexts: Bool) {

@@ -126,9 +126,13 @@ enum SpareChunks {
         addresses[n] = 0
     }
 
-    /// Nothing of the file stays mapped. Those that threads have are in their contexts.
-    static func leaveFile() {
+    /// Nothing of the file stays mapped. Those that threads have are in their contexts. `isQuiet`: no thread is just taking one.
+    static func leaveFile(isQuiet: Bool) {
         for n in 0..<Int(count) where addresses[n] != 0 && tracer_load_acquire_32(&spare(n).pointee.state) != UInt32(TRACE_SPARE_TAKEN) {
+            if isQuiet {
+                leave(n)
+                continue
+            }
             let address = UnsafeMutableRawPointer(bitPattern: addresses[n])!
             tracer_mapping_remove(address)
             Memory.replace(address, ChunkSize.largest)

@@ -6,6 +6,8 @@ import CTraceLayout
 enum TraceOutput {
     /// Header of the file. In a forked child for which no file can be made: its parent's, in which what is lost is counted.
     nonisolated(unsafe) private(set) static var header: UnsafeMutablePointer<trace_file_header>!
+    /// While the agent is detached: there a thread on its way through it still finds the last file's header, and then the next file's.
+    nonisolated(unsafe) private static var place: UnsafeMutablePointer<trace_file_header>?
     nonisolated(unsafe) private(set) static var path: CText!
     nonisolated(unsafe) private static var status: FileStatus?
     nonisolated(unsafe) private static var root: FileStatus?
@@ -54,6 +56,8 @@ enum TraceOutput {
         }
         if failed(result) { return refuse(obstacle == 0 ? -result : obstacle) }
         header = UnsafeMutablePointer(bitPattern: result)
+        if let place, Memory.move(header, Memory.pageBytes, to: UInt64(bits(place))) { header = place }
+        place = nil
         tracer_mapping_add(header, UInt64(TRACE_HEADER_BYTES))
         fillHeader()
         tracer_set_control(&header.pointee.control)
@@ -268,6 +272,7 @@ enum TraceOutput {
         TraceSpace.abandon()
         tracer_mapping_remove(header)
         if !Memory.makePrivate(header, Memory.pageBytes) { Memory.replace(header, Memory.pageBytes) }
+        place = header
         tracer_store_release_32(&tracer_process_page().pointee.dropping, 0)
     }
 

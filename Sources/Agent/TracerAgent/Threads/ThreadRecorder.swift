@@ -99,16 +99,17 @@ struct ThreadRecorder {
         for _ in 0..<20_000 where tracer_load_acquire(&opening) != 0 { Memory.pause(100_000) }
     }
     /// Puts private memory in the place of chunks: a trampoline that was interrupted may still write there. A chunk is unmapped only by its
-    /// thread, once its context has another one, under this lock.
+    /// thread, once its context has another one, under this lock. What no thread has is unmapped: it would be more with each detach.
     static func leaveChunks() {
         lock.lock()
+        let isQuiet = tracer_load_acquire(&opening) == 0
         ThreadContexts.forAll {
             guard let chunk = $0.pointee.chunk else { return }
             tracer_mapping_remove(chunk)
             Memory.replace(chunk, Int($0.pointee.chunk_bytes))
         }
-        FirstChunks.leaveFile()
-        SpareChunks.leaveFile()
+        FirstChunks.leaveFile(isQuiet: isQuiet)
+        SpareChunks.leaveFile(isQuiet: isQuiet)
         lock.unlock()
     }
     /// The agent is attached again, to another file. Every thread's chunk is full for now, so that none goes on in the old one.
