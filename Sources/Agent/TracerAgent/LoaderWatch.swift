@@ -15,7 +15,10 @@ enum LoaderWatch {
     nonisolated(unsafe) private static var isInHook: UInt32 = 0
 
     /// In a forked child: another thread of the parent may have been in the hook.
-    static func becomeChild() { isInHook = 0 }
+    static func becomeChild() {
+        isInHook = 0
+        PatchedFunctions.becomeChild()
+    }
 
     /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_…. nil: where the
     /// agent is attached, which does not have the loader's lock, its lists cannot be read.
@@ -37,7 +40,7 @@ enum LoaderWatch {
         defer { Lock.isAlone = false }
         GlobalDefinitions.expect(slots)
         PatchedFunctions.begin()
-        for n in 0..<ModuleTable.modules.count { PatchedFunctions.patch(n) }
+        PatchedFunctions.patch()
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { bind(n) }
         ScanCache.end()
         if !openHook(debug) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
@@ -58,7 +61,7 @@ enum LoaderWatch {
         retireChanged(debug)
         flags |= addPresent(debug)
         PatchedFunctions.begin()
-        for n in 0..<ModuleTable.modules.count { PatchedFunctions.patch(n) } // if the agent is attached
+        PatchedFunctions.patch() // if the agent is attached
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { pendingCount &+= 1 }
         bindPending { !$0.pointee.isSeenUnrelocated }
         // What is left another thread is just relocating, if nobody holds the loader's lock for us. Else the next event finds it.
@@ -166,10 +169,7 @@ enum LoaderWatch {
             TraceOutput.flags |= ForeignConvention.mark()
             CallerQuestions.mark()
             TraceOutput.header.pointee.flags = TraceOutput.flags
-            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad {
-                PatchedFunctions.patch(n)
-                _ = ChosenCalls.leaveOut(in: n)
-            }
+            PatchedFunctions.patch(where: { $0.pointee.load == latestLoad }, then: { _ = ChosenCalls.leaveOut(in: $0) })
         }
         bindPending { $0.pointee.isRelocated }
         if first >= 0 {

@@ -52,16 +52,19 @@ struct CachedFile: BitwiseCopyable {
     /// Reads `wanted` bytes into pages of their own. nil: there are fewer by now.
     @inline(never) func read(from offset: Int, _ wanted: Int) -> UnsafeMutableRawPointer? {
         guard let buffer = Memory.pages(wanted) else { return nil }
+        if read(from: offset, wanted, to: buffer) { return buffer }
+        Memory.release(buffer, wanted)
+        return nil
+    }
+    /// False: there are fewer by now.
+    @inline(never) func read(from offset: Int, _ wanted: Int, to buffer: UnsafeMutableRawPointer) -> Bool {
         Memory.preferLargePages(buffer, wanted)
         var count = 0
         while count < wanted {
             let result = SystemCall.call(SystemCall.pread64, descriptor, bits(buffer + count), wanted &- count, offset &+ count)
-            if failed(result) || result == 0 {
-                Memory.release(buffer, wanted)
-                return nil
-            }
+            if failed(result) || result == 0 { return false }
             count &+= result
         }
-        return buffer
+        return true
     }
 }

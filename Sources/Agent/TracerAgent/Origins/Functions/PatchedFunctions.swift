@@ -120,8 +120,21 @@ enum PatchedFunctions {
         return false
     }
 
-    /// ModuleLock is held, or nobody else is there; signals are blocked.
-    static func patch(_ index: Int) {
+    /// In a forked child: another thread of the parent may have been patching.
+    static func becomeChild() {
+        PlanSource.becomeChild()
+    }
+
+    /// All modules, or some; `then` is told the number of each. ModuleLock is held, or nobody else is there; signals are blocked.
+    static func patch(where isChosen: (UnsafeMutablePointer<Module>) -> Bool = { _ in true }, then: (Int) -> Void = { _ in }) {
+        canMakeCode = nil
+        for n in 0..<ModuleTable.modules.count where isChosen(ModuleTable.modules.pointer(n)) {
+            patch(n)
+            then(n)
+        }
+        PlanSource.releaseKept()
+    }
+    private static func patch(_ index: Int) {
         guard let wanted else { return }
         while areas.count <= index { if !areas.append(Area()) { return } }
         let module = ModuleTable.modules.pointer(index)
@@ -146,7 +159,7 @@ enum PatchedFunctions {
         var work: Work
         do {
             defer { file.close() } // before its functions are patched, which may take long: a fork of another thread would have it
-            guard let source = PlanSource(file) else { return refuseDamaged(module) }
+            guard let source = PlanSource(file, inKept: true) else { return refuseDamaged(module) }
             guard identity.isOf(source.plan.header.pointee) else {
                 source.release()
                 return refuseDamaged(module)
@@ -516,12 +529,16 @@ enum PatchedFunctions {
         return nil
     }
 
-    /// Returns true if written memory may be executed afterwards: else the module's code, once it is writable, could never run again
-    /// (PR_SET_MDWE, seccomp, SELinux execmem).
+    /// True if written memory may be executed afterwards: else the module's code, once it is writable, could never run again
+    /// (PR_SET_MDWE, seccomp, SELinux execmem). Asked once for all modules that are patched together.
+    nonisolated(unsafe) private static var canMakeCode: Bool?
     private static func mayMakeCode() -> Bool {
+        if let canMakeCode { return canMakeCode }
         guard let page = Memory.pages(Memory.pageBytes) else { return false }
         defer { Memory.release(page, Memory.pageBytes) }
-        return Memory.protectCode(UInt64(UInt(bitPattern: page)), UInt64(Memory.pageBytes))
+        let isCode = Memory.protectCode(UInt64(UInt(bitPattern: page)), UInt64(Memory.pageBytes))
+        canMakeCode = isCode
+        return isCode
     }
 
     /// Returns true if each of the functions has the bytes that the plan says. Pages that are going to be written become the process's
