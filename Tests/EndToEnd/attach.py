@@ -321,6 +321,74 @@ def leaves_the_code_of_functions_as_it_was(test):
     test.start(program, "300" if not harness.EMULATOR else "20", functions_setting(test, program), "unlinks")
 
 
+CHANGED_MAIN = r"""
+#ifdef __x86_64__
+#define OVER "jmp 1f"
+#else
+#define OVER "b 1f"
+#endif
+extern unsigned char spare[];
+/* With bytes that nobody executes. */
+__attribute__((noinline, noclone)) static long one(long n) {
+    __asm__ volatile(OVER "\n.globl spare\nspare: .rept 16\nnop\n.endr\n1:");
+    return n + 1;
+}
+static unsigned char *page, was[65536];
+static size_t size;
+static void change(unsigned char value) {
+    CHECK(!mprotect(page, size, PROT_READ | PROT_WRITE | PROT_EXEC));
+    spare[5] = value;
+    CHECK(!mprotect(page, size, PROT_READ | PROT_EXEC));
+    was[spare + 5 - page] = value;
+}
+/* Kilobytes of the program's code that are the process's own. */
+static long own_code(void) {
+    FILE *file = fopen("/proc/self/smaps", "r");
+    char line[4096];
+    long sum = 0, number;
+    int isCode = 0;
+    CHECK(file);
+    while (fgets(line, sizeof line, file)) {
+        unsigned long low, high;
+        if (sscanf(line, "%lx-%lx ", &low, &high) == 2) isCode = (unsigned long)spare >= low && (unsigned long)spare < high;
+        if (isCode && sscanf(line, "Anonymous: %ld", &number) == 1) sum += number;
+    }
+    fclose(file);
+    return sum;
+}
+int main(int count, char **words) {
+    find();
+    CHECK(count == 3 && one(1) == 2);
+    size = sysconf(_SC_PAGESIZE);
+    page = (unsigned char *)((unsigned long)spare & ~(size - 1));
+    memcpy(was, page, size);
+    for (int time = 0; time < 6; time++) {
+        char name[40];
+        sprintf(name, "t%d", time);
+        if (time == 2) change(0xcc); /* before */
+        CHECK(in_a_task(settings_for(name, words[1])) == 0);
+        for (int n = 0; n < 10; n++) CHECK(one(n) == n + 1);
+        CHECK(memcmp(was, page, size));
+        if (time == 3) change(0x0f); /* and while others have changed the page */
+        if (time == 4) change(0x90);
+        CHECK(in_a_task(0) == 0);
+        CHECK(!memcmp(was, page, size) && one(1) == 2);
+        if (time < 2 && !atoi(words[2])) CHECK(own_code() == 0);
+    }
+    return 0;
+}
+"""
+
+
+def leaves_what_others_change_in_the_code(test):
+    """Before it is attached to and while it is: all else is as it was, and the file's own pages where nobody has changed anything."""
+    program = test.program(CHANGED_MAIN, "-Wl,-z,now", "-O1")
+    test.start(program, functions_setting(test, program, "one"), "1" if harness.EMULATOR else "0")
+    for name, trace in test.named(walk=False).items():
+        rows = {row["name"]: row["calls"] for row in test.json("report", trace.path)["functions"]}
+        expect(rows.get("one") == 10, f"{name}: {rows}")
+
+
 # What stands before the jump is undone, is interrupted in the middle, is jumped to, or is too short: each by itself. x86-64.
 ENTRIES = {
     "copies": ("push %rbx; mov %rdi, %rbx; rep movsb; mov %rbx, %rax; pop %rbx", "copies(n) == n"),

@@ -17,13 +17,14 @@ struct FilePages {
     /// nil: it cannot be done (an older kernel, a file that was cut, a module whose first page is not as in its file), or would unlock what is
     /// locked: MREMAP_DONTUNMAP does so with the whole mapping that it takes a page of. For a moment the module's first page is as in the
     /// file: nothing that has been replaced may be in it.
-    init?(_ part: Range<UInt64>, of image: Image, blockBytes: Int) {
+    /// `mayBeLocked`: the process has locked some of its memory.
+    init?(_ part: Range<UInt64>, of image: Image, blockBytes: Int, mayBeLocked: Bool) {
         let page = Memory.pageBytes, first = image.low & ~(UInt64(page) &- 1), byteCount = Int(part.upperBound &- part.lowerBound)
         guard let from = FilePages.offset(of: first, in: image), let to = FilePages.offset(of: part.lowerBound, in: image), to >= from
         else {
             return nil
         }
-        if !Memory.isSurelyNotLocked(first, page) { return nil }
+        if mayBeLocked && !Memory.isSurelyNotLocked(first, page) { return nil }
         let taken = SystemCall.call(SystemCall.mremap, Int(bitPattern: UInt(first)), page, page, Mapping.mayMove | Mapping.dontUnmap)
         guard !failed(taken), let seed = UnsafeMutableRawPointer(bitPattern: taken) else { return nil }
         let original = UnsafeMutableRawPointer(bitPattern: UInt(first))!
@@ -57,7 +58,7 @@ struct FilePages {
     mutating func take(_ block: Range<UInt64>) { taken |= 1 &<< UInt64(Int(block.lowerBound &- part.lowerBound) / blockBytes) }
 
     /// All that was not taken.
-    func release() {
+    @inline(never) func release() {
         let byteCount = Int(part.upperBound &- part.lowerBound)
         var offset = 0
         while offset < byteCount {

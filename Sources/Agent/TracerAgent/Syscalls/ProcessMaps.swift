@@ -30,9 +30,8 @@ enum ProcessMaps {
         return hasWritable(in: range, descriptor)
     }
     /// A descriptor for it, or a negative number.
-    static func open() -> Int {
-        let path: StaticString = "/proc/self/maps"
-        return SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
+    static func open(_ path: StaticString = "/proc/self/maps") -> Int {
+        SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
     }
     static func hasWritable(in range: Range<UInt64>, _ descriptor: Int) -> Bool? {
         let writable: UInt64 = 0x02, orNext: UInt64 = 0x10 // PROCMAP_QUERY_VMA_WRITABLE, PROCMAP_QUERY_COVERING_OR_NEXT_VMA

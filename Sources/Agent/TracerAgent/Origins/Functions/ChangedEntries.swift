@@ -9,33 +9,28 @@ struct CodeChange: BitwiseCopyable {
     /// How many bytes do, and how many must stay what they are.
     let count: UInt8, needed: UInt8
     fileprivate(set) var isInPlace = false
+    fileprivate var isWritten = false // to the copy that is about to be put there
     fileprivate(set) var isChosen = true
     /// The bytes, the first one lowest.
     let old: UInt64, new: UInt64
     /// The function that is recorded in this way.
     let function: UInt64
 
-    /// `code`: of these bytes, as far as they are in a block that ends at `end`.
-    @inline(never) func matches(_ code: UnsafeRawPointer, _ wanted: UInt64, until end: UnsafeRawPointer) -> Bool {
-        if code + 8 <= end { // nearly always
-            let changed = CodeChange.lowest(Int(count)), all = CodeChange.lowest(Int(needed))
-            return (code.loadUnaligned(as: UInt64.self) ^ (wanted & changed | old & ~changed)) & all == 0
-        }
-        for n in 0..<Int(needed) where code + n < end {
-            let isChanged = n < Int(count)
-            if code.load(fromByteOffset: n, as: UInt8.self) != UInt8(truncatingIfNeeded: (isChanged ? wanted : old) &>> UInt64(n &* 8)) {
-                return false
-            }
+    /// Writes the new bytes, or the old ones, to `code`, in a block that ends at `end`. False: something else is there.
+    @inline(never) func write(isPutting: Bool, to code: UnsafeMutableRawPointer, until end: UnsafeMutableRawPointer) -> Bool {
+        // Whole words, also at the end of a block.
+        let start = min(code, end - 8), shift = UInt64((code - start) &* 8)
+        let changed = CodeChange.lowest(Int(count)), all = CodeChange.lowest(min(Int(needed), end - code))
+        let there = start.loadUnaligned(as: UInt64.self), from = isPutting ? old : new, to = isPutting ? new : old
+        if (there &>> shift ^ (from & changed | old & ~changed)) & all != 0 { return false }
+        if EntryPatch.changesWords {
+            code.storeBytes(of: UInt32(truncatingIfNeeded: to), as: UInt32.self)
+        } else {
+            start.storeBytes(of: there & ~(changed &<< shift) | (to & changed) &<< shift, as: UInt64.self)
         }
         return true
     }
     private static func lowest(_ bytes: Int) -> UInt64 { bytes >= 8 ? .max : 1 &<< UInt64(bytes &* 8) &- 1 }
-    func write(_ wanted: UInt64, to code: UnsafeMutableRawPointer) {
-        if EntryPatch.changesWords { return code.storeBytes(of: UInt32(truncatingIfNeeded: wanted), as: UInt32.self) }
-        for n in 0..<Int(count) {
-            code.storeBytes(of: UInt8(truncatingIfNeeded: wanted &>> UInt64(n &* 8)), toByteOffset: n, as: UInt8.self)
-        }
-    }
 }
 
 /// The changes of one module, for as long as the process lives: it may be patched again. ModuleLock is held.
@@ -46,15 +41,30 @@ struct ChangedEntries: BitwiseCopyable {
     private var firstEntry = 0
     /// Some may be in place.
     private(set) var mayBeInPlace = false
+    /// Sums of the module's pages as they were put, from the lowest one; 0: a page is not only by that another than the file's.
+    private var sums: UnsafeMutablePointer<UInt64>?
+    /// For each of these pages, and behind the last one, the first entry of a function that is not below it.
+    private var firsts: UnsafeMutablePointer<UInt32>?
+    private var pageCount = 0, lowest: UInt64 = 0
 
     /// nil: there is no memory.
-    init?(capacity: Int) {
-        guard let pages = Memory.pages(max(capacity, 1) &* MemoryLayout<CodeChange>.stride) else { return nil }
-        changes = pages.bindMemory(to: CodeChange.self, capacity: capacity)
+    init?(capacity: Int, of image: Image) {
+        let page = UInt64(Memory.pageBytes)
         self.capacity = capacity
         firstEntry = capacity
+        lowest = image.low & ~(page &- 1)
+        pageCount = Int((image.high &- lowest &+ page &- 1) / page)
+        guard let pages = Memory.pages(byteCount) else { return nil }
+        changes = pages.bindMemory(to: CodeChange.self, capacity: capacity)
+        let tables = pages + capacity &* MemoryLayout<CodeChange>.stride
+        sums = tables.assumingMemoryBound(to: UInt64.self)
+        firsts = (tables + pageCount &* MemoryLayout<UInt64>.stride).assumingMemoryBound(to: UInt32.self)
     }
-    func release() { Memory.release(UnsafeMutableRawPointer(changes), max(capacity, 1) &* MemoryLayout<CodeChange>.stride) }
+    @inline(never) func release() { Memory.release(UnsafeMutableRawPointer(changes), byteCount) }
+    private var byteCount: Int {
+        let word = MemoryLayout<UInt32>.stride
+        return capacity &* MemoryLayout<CodeChange>.stride &+ pageCount &* (MemoryLayout<UInt64>.stride &+ word) &+ word
+    }
 
     // MARK: - Choice
 
@@ -129,7 +139,7 @@ struct ChangedEntries: BitwiseCopyable {
         return count
     }
     /// What somebody else has changed since is left.
-    mutating func putBack(in image: Image) {
+    @inline(never) mutating func putBack(in image: Image) {
         mayBeInPlace = false
         exchange(in: image, isPutting: false)
         for n in 0..<capacity where changes![n].isInPlace { mayBeInPlace = true } // the kernel refuses: the next time
@@ -140,15 +150,28 @@ struct ChangedEntries: BitwiseCopyable {
         for n in 0..<capacity { changes![n].isInPlace = false }
     }
 
+    /// All have been added.
+    @inline(never) func finish() {
+        var n = firstEntry
+        for page in 0...pageCount {
+            let address = lowest &+ UInt64(page &* Memory.pageBytes)
+            while n < capacity && changes![n].function < address { n = n &+ 1 }
+            firsts![page] = UInt32(n)
+        }
+    }
     /// Returns true if the function's entry leads to its stub.
     func leads(_ function: UInt64) -> Bool {
-        guard let changes else { return false }
-        var low = firstEntry, high = capacity
+        guard let changes, function >= lowest else { return false }
+        let page = Int((function &- lowest) / UInt64(Memory.pageBytes))
+        if page >= pageCount { return false }
+        // The entries of one page alone, since to look at each of the others is a cache miss.
+        var low = Int(firsts![page]), high = Int(firsts![page &+ 1])
+        let end = high
         while low < high {
             let middle = (low &+ high) / 2
             if changes[middle].function < function { low = middle &+ 1 } else { high = middle }
         }
-        return low < capacity && changes[low].function == function && changes[low].isInPlace
+        return low < end && changes[low].function == function && changes[low].isInPlace
     }
 
     /// Puts the changes that are not there in place, or back.
@@ -160,33 +183,36 @@ struct ChangedEntries: BitwiseCopyable {
             if bytes.lowerBound >= latest.lowerBound && bytes.lowerBound < latest.upperBound { continue } // the kernel has refused
             guard let block = ExchangedCode.block(of: bytes, in: image) else { continue }
             latest = block
-            let isExchanged = exchanged.exchange(block, isPutting: isPutting) { copy in
-                let end = UnsafeRawPointer(copy) + Int(block.upperBound &- block.lowerBound)
-                forEach(from: n, in: block, isPutting) { k in
-                    let change = changes![k], code = copy + Int(change.address &- block.lowerBound)
-                    if change.matches(code, isPutting ? change.old : change.new, until: end) {
-                        change.write(isPutting ? change.new : change.old, to: code)
-                    }
-                }
-            }
-            if !isExchanged { continue }
-            forEach(from: n, in: block, isPutting) { k in
-                let code = UnsafeRawPointer(bitPattern: UInt(changes![k].address))!
-                changes![k].isInPlace = isPutting && changes![k].matches(code, changes![k].new, until: code + Int(changes![k].needed))
-            }
+            let sums = sums! + Int((block.lowerBound &- lowest) / UInt64(Memory.pageBytes))
+            func change(_ copy: UnsafeMutableRawPointer) { _ = go(.write, from: n, in: block, isPutting, copy) }
+            let isExchanged =
+                isPutting
+                ? exchanged.put(block, in: go(.collect, from: n, in: block, true), sums: sums, change)
+                : exchanged.putBack(block, sums: sums, change)
+            if isExchanged { _ = go(.settle, from: n, in: block, isPutting) }
         }
     }
-    /// Calls `body` with the number of each change of the block that is to be put in place, or back.
-    @inline(__always) private func forEach(from first: Int, in block: Range<UInt64>, _ isPutting: Bool, _ body: (Int) -> Void) {
-        var n = first
-        while n < siteCount {
-            if changes![n].isWanted(in: block, isPutting) { body(n) }
+    private enum Step { case collect, write, settle }
+    /// Takes a step with each change of the block that is to be put in place, or back: collects the pages in which it is written and read, a bit
+    /// each, which are returned; writes it to a copy of the block; notes that the copy is in place.
+    @inline(never) private func go(
+        _ step: Step, from first: Int, in block: Range<UInt64>, _ isPutting: Bool, _ copy: UnsafeMutableRawPointer? = nil
+    ) -> UInt64 {
+        let page = UInt64(Memory.pageBytes)
+        var pages: UInt64 = 0, n = first &- 1
+        while true {
             n = n &+ 1
-        }
-        n = max(n, firstEntry)
-        while n < capacity && changes![n].address < block.upperBound {
-            if changes![n].isWanted(in: block, isPutting) { body(n) }
-            n = n &+ 1
+            if n >= siteCount { n = max(n, firstEntry) }
+            if n >= capacity || n >= firstEntry && changes![n].address >= block.upperBound { return pages }
+            if !changes![n].isWanted(in: block, isPutting) { continue }
+            let offset = changes![n].address &- block.lowerBound
+            switch step {
+            case .collect: pages |= 1 &<< (offset / page) | 1 &<< ((min(offset &+ 8, block.upperBound &- block.lowerBound) &- 1) / page)
+            case .write:
+                let end = copy! + Int(block.upperBound &- block.lowerBound)
+                changes![n].isWritten = changes![n].write(isPutting: isPutting, to: copy! + Int(offset), until: end)
+            case .settle: changes![n].isInPlace = isPutting && changes![n].isWritten
+            }
         }
     }
 }

@@ -48,47 +48,123 @@ struct ExchangedCode {
     private let image: Image
     /// The file's pages around the latest block.
     private var pages: FilePages?
-    /// /proc/self/maps, where a task of our own has a table of descriptors to itself; else -1.
-    private let maps: Int
-    /// The process has locked some of its memory.
-    private let mayBeLocked: Bool
+    private let survey: MemorySurvey
 
     /// For one or more blocks of a module, until `end`.
     init(_ image: Image) {
         self.image = image
-        maps = Lock.asksKernel ? ProcessMaps.open() : -1
-        mayBeLocked = maps < 0 || Process.mayHaveLocked
+        survey = MemorySurvey.current()
     }
     func end() {
         pages?.release()
-        if maps >= 0 { _ = SystemCall.call(SystemCall.close, maps) }
+        survey.end()
     }
 
     /// Puts what `change` makes of a copy of the block in its place. False: it is as it was.
-    /// ModuleLock is held. `isOnly`: no other block follows. `isPutting`: a page that changes is not as in the file afterwards.
-    @inline(never) mutating func exchange(
-        _ block: Range<UInt64>, isOnly: Bool = false, isPutting: Bool = false, _ change: (UnsafeMutableRawPointer) -> Void
-    ) -> Bool {
+    /// ModuleLock is held. `isOnly`: no other block follows.
+    @inline(never) mutating func exchange(_ block: Range<UInt64>, isOnly: Bool = false, _ change: (UnsafeMutableRawPointer) -> Void) -> Bool
+    {
+        if ExchangedCode.isByWords { return changeWords(block, change) }
+        guard let wanted = ExchangedCode.copySpace(), let code = filePages(of: block, isOnly) else { return false }
         let byteCount = Int(block.upperBound &- block.lowerBound)
-        if isWritable(block) { return false } // a program that has made its code writable writes to it
-        if ExchangedCode.isByWords { return ExchangedCode.changeWords(block, change) }
-        guard let wanted = ExchangedCode.copySpace() else { return false }
-        wanted.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
+        wanted.copyMemory(from: ExchangedCode.live(block), byteCount: byteCount)
         change(wanted)
-        // Moving over a block would unlock it.
-        guard !mayBeLocked || Memory.isSurelyNotLocked(block.lowerBound, byteCount), findPages(around: block, isOnly),
-            let code = pages!.pages(of: block)
-        else { return false }
-        let address = UInt64(UInt(bitPattern: code))
-        if !ExchangedCode.become(wanted, code, byteCount, insteadOf: isPutting ? UnsafeRawPointer(bitPattern: UInt(block.lowerBound)) : nil)
-            || !Memory.protectCode(address, UInt64(byteCount)) || !Memory.move(code, byteCount, to: block.lowerBound)
-        {
-            pages!.release()
-            pages = nil
-            return false
+        return move(code, to: block, isReady: ExchangedCode.become(wanted, code, from: 0, to: byteCount))
+    }
+    /// The same where `change` reads and writes `pages` alone, a bit each, none of which is to be the file's own: they are written where they
+    /// will lie, and no other copy is made. `sums`: one a page of the block, for `putBack`.
+    @inline(never) mutating func put(
+        _ block: Range<UInt64>, in pages: UInt64, sums: UnsafeMutablePointer<UInt64>, _ change: (UnsafeMutableRawPointer) -> Void
+    ) -> Bool {
+        if ExchangedCode.isByWords { return changeWords(block, change) }
+        guard let code = filePages(of: block, false) else { return false }
+        let page = Memory.pageBytes, count = Int(block.upperBound &- block.lowerBound) / page, live = ExchangedCode.live(block)
+        let own = survey.ownPages(of: block)
+        // First those: to look at a page maps its neighbours, too (mm/memory.c, do_fault_around), and such a one costs more to write to.
+        var n = 0
+        while let run = ExchangedCode.run(of: pages, from: n, count) {
+            if Memory.populate(code + run.lowerBound &* page, run.count &* page) != 0 { return move(code, to: block, isReady: false) }
+            n = run.upperBound
         }
-        pages!.take(block)
+        var others = pages & own // somebody else may have changed them before
+        for n in 0..<count where others &>> UInt64(n) & 1 != 0 {
+            let offset = n &* page
+            if Memory.isSame(live + offset, code + offset, page) {
+                others &= ~(1 &<< UInt64(n))
+            } else {
+                (code + offset).copyMemory(from: live + offset, byteCount: page)
+            }
+        }
+        n = 0
+        while let run = ExchangedCode.run(of: own & ~pages, from: n, count) {
+            if !ExchangedCode.become(live, code, from: run.lowerBound &* page, to: run.upperBound &* page) {
+                return move(code, to: block, isReady: false)
+            }
+            n = run.upperBound
+        }
+        change(code)
+        for n in 0..<count { sums[n] = (pages & ~others) &>> UInt64(n) & 1 != 0 ? ExchangedCode.sum(of: code + n &* page) : 0 }
+        return move(code, to: block, isReady: true)
+    }
+    /// Puts back what `put` has written, if that is all by which the block's pages differ from the file's: then nothing is copied or looked
+    /// at, and the file's pages come as they are touched. Otherwise as `exchange` does it.
+    @inline(never) mutating func putBack(
+        _ block: Range<UInt64>, sums: UnsafePointer<UInt64>, _ change: (UnsafeMutableRawPointer) -> Void
+    ) -> Bool {
+        if ExchangedCode.isByWords || !areAsPut(block, sums) { return exchange(block, change) }
+        guard let code = filePages(of: block, false) else { return false }
+        return move(code, to: block, isReady: true)
+    }
+    private func areAsPut(_ block: Range<UInt64>, _ sums: UnsafePointer<UInt64>) -> Bool {
+        let own = survey.ownPages(of: block), page = Memory.pageBytes
+        for n in 0..<Int(block.upperBound &- block.lowerBound) / page where own &>> UInt64(n) & 1 != 0 {
+            if sums[n] == 0 || sums[n] != ExchangedCode.sum(of: ExchangedCode.live(block) + n &* page) { return false }
+        }
         return true
+    }
+    /// Another number for nearly any other content: each step is reversible, and carries every bit to others.
+    @inline(never) private static func sum(of page: UnsafeRawPointer) -> UInt64 {
+        let factor: UInt64 = 0xff51_afd7_ed55_8ccd
+        func mixed(_ sum: UInt64, _ offset: Int) -> UInt64 { // two words by one product, which is what takes the time
+            let product = (sum ^ page.load(fromByteOffset: offset, as: UInt64.self)) &* factor
+            return (product &<< 29 | product &>> 35) ^ page.load(fromByteOffset: offset &+ 8, as: UInt64.self)
+        }
+        var a: UInt64 = 1, b: UInt64 = 2, c: UInt64 = 3, d: UInt64 = 4, offset = 0
+        while offset < Memory.pageBytes { // four that do not wait for each other
+            tracer_prefetch(page + (offset &+ 512)) // the processor itself looks no further than the end of a page
+            a = mixed(a, offset)
+            b = mixed(b, offset &+ 16)
+            c = mixed(c, offset &+ 32)
+            d = mixed(d, offset &+ 48)
+            offset = offset &+ 64
+        }
+        return (((a &* factor ^ b) &* factor ^ c) &* factor ^ d) &* factor
+    }
+    private static func live(_ block: Range<UInt64>) -> UnsafeRawPointer { UnsafeRawPointer(bitPattern: UInt(block.lowerBound))! }
+    /// The numbers of the first pages from `first` on, of these, a bit each, that lie together.
+    @inline(never) private static func run(of pages: UInt64, from first: Int, _ count: Int) -> Range<Int>? {
+        if first >= count { return nil }
+        let start = first &+ (pages &>> UInt64(first)).trailingZeroBitCount
+        return start >= count ? nil : start..<min(start &+ (~(pages &>> UInt64(start))).trailingZeroBitCount, count)
+    }
+    /// The file's pages, where the block may be exchanged.
+    @inline(never) private mutating func filePages(of block: Range<UInt64>, _ isOnly: Bool) -> UnsafeMutableRawPointer? {
+        if isWritable(block) { return nil } // a program that has made its code writable writes to it
+        // Moving over a block would unlock it.
+        let isLocked = survey.mayBeLocked && !Memory.isSurelyNotLocked(block.lowerBound, Int(block.upperBound &- block.lowerBound))
+        return !isLocked && findPages(around: block, isOnly) ? pages!.pages(of: block) : nil
+    }
+    @inline(never) private mutating func move(_ code: UnsafeMutableRawPointer, to block: Range<UInt64>, isReady: Bool) -> Bool {
+        let byteCount = block.upperBound &- block.lowerBound
+        if isReady && Memory.protectCode(UInt64(UInt(bitPattern: code)), byteCount)
+            && Memory.move(code, Int(byteCount), to: block.lowerBound)
+        {
+            pages!.take(block)
+            return true
+        }
+        pages!.release()
+        pages = nil
+        return false
     }
     /// To map the file's pages for many blocks together takes a third of the system calls. False: not even those of this one are to be had.
     @inline(never) private mutating func findPages(around block: Range<UInt64>, _ isOnly: Bool) -> Bool {
@@ -97,43 +173,20 @@ struct ExchangedCode {
         pages = nil
         let bytes = ExchangedCode.mostBytes
         if !isOnly, let part = ExchangedCode.part(of: block, in: image, atMost: bytes &* FilePages.mostBlocks) {
-            pages = FilePages(part, of: image, blockBytes: bytes)
+            pages = FilePages(part, of: image, blockBytes: bytes, mayBeLocked: survey.mayBeLocked)
         }
-        if pages == nil { pages = FilePages(block, of: image, blockBytes: bytes) } // with less memory
+        if pages == nil { pages = FilePages(block, of: image, blockBytes: bytes, mayBeLocked: survey.mayBeLocked) } // with less memory
         return pages != nil
     }
-    private static func changeWords(_ block: Range<UInt64>, _ change: (UnsafeMutableRawPointer) -> Void) -> Bool {
+    private func changeWords(_ block: Range<UInt64>, _ change: (UnsafeMutableRawPointer) -> Void) -> Bool {
+        if isWritable(block) { return false }
         let byteCount = block.upperBound &- block.lowerBound
         if !Memory.protect(block.lowerBound, byteCount, Memory.readWriteExecute) { return false }
         change(UnsafeMutableRawPointer(bitPattern: UInt(block.lowerBound))!)
         return Memory.protectCode(block.lowerBound, byteCount)
     }
-    /// A page that is as it is to be stays the file's own. `live`: what the block has now; a page that is to be another than that is not as in
-    /// the file, and need not be compared with it.
-    /// False: no memory for the others, or the file was cut.
-    @inline(never) private static func become(
-        _ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ byteCount: Int, insteadOf live: UnsafeRawPointer?
-    ) -> Bool {
-        let page = Memory.pageBytes
-        func isChanged(_ offset: Int) -> Bool { live.map { !Memory.isSame(wanted + offset, $0 + offset, page) } ?? false }
-        var offset = 0
-        while offset < byteCount {
-            // Pages that are to be looked at come all at once, and so do those that are to be written.
-            var end = offset
-            while end < byteCount && isChanged(end) { end = end &+ page }
-            if end == offset {
-                while end < byteCount && !isChanged(end) { end = end &+ page }
-                if !becomeCompared(wanted, code, offset, end) { return false }
-            } else if !write(wanted, code, offset, end) {
-                return false
-            }
-            offset = end
-        }
-        return true
-    }
-    @inline(never) private static func becomeCompared(
-        _ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ first: Int, _ last: Int
-    )
+    /// A page that is as it is to be stays the file's own. False: no memory for the others, or the file was cut.
+    @inline(never) private static func become(_ wanted: UnsafeRawPointer, _ code: UnsafeMutableRawPointer, from first: Int, to last: Int)
         -> Bool
     {
         let page = Memory.pageBytes
@@ -142,23 +195,17 @@ struct ExchangedCode {
         while offset < last {
             var end = offset
             while end < last && !Memory.isSame(wanted + end, code + end, page) { end = end &+ page }
-            if end > offset && !write(wanted, code, offset, end) { return false }
+            if end > offset {
+                if Memory.populate(code + offset, end &- offset) != 0 { return false }
+                (code + offset).copyMemory(from: wanted + offset, byteCount: end &- offset)
+            }
             offset = end &+ page
         }
         return true
     }
-    @inline(never) private static func write(_ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ first: Int, _ last: Int)
-        -> Bool
-    {
-        if Memory.populate(code + first, last &- first) != 0 { return false }
-        (code + first).copyMemory(from: wanted + first, byteCount: last &- first)
-        return true
-    }
     private func isWritable(_ block: Range<UInt64>) -> Bool {
         // Not for counts, which a program is that may have restricted its system calls since.
-        if Process.isAttached, let isSome = maps >= 0 ? ProcessMaps.hasWritable(in: block, maps) : ProcessMaps.hasWritable(in: block) {
-            return isSome
-        }
+        if Process.isAttached, let isSome = survey.hasWritable(in: block) { return isSome }
         var address = block.lowerBound
         while address < block.upperBound {
             if Memory.tryWriting(address) != -Failure.address { return true }

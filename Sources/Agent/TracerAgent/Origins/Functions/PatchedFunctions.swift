@@ -95,11 +95,13 @@ enum PatchedFunctions {
     /// The agent is detached: the functions' code is as it was, and their stubs stay.
     static func end() {
         wanted = nil
-        for n in 0..<areas.count where areas[n].entries?.mayBeInPlace ?? false {
-            areas.pointer(n).pointee.entries!.putBack(in: ModuleTable.modules.pointer(n).pointee.image)
-        }
-        for n in 0..<earlier.count where earlier[n].entries!.mayBeInPlace { // the kernel has refused before
-            earlier.pointer(n).pointee.entries!.putBack(in: ModuleTable.modules.pointer(earlier[n].module).pointee.image)
+        MemorySurvey.together {
+            for n in 0..<areas.count where areas[n].entries?.mayBeInPlace ?? false {
+                areas.pointer(n).pointee.entries!.putBack(in: ModuleTable.modules.pointer(n).pointee.image)
+            }
+            for n in 0..<earlier.count where earlier[n].entries!.mayBeInPlace { // the kernel has refused before
+                earlier.pointer(n).pointee.entries!.putBack(in: ModuleTable.modules.pointer(earlier[n].module).pointee.image)
+            }
         }
     }
     /// The module is no longer mapped.
@@ -122,15 +124,18 @@ enum PatchedFunctions {
 
     /// In a forked child: another thread of the parent may have been patching.
     static func becomeChild() {
+        MemorySurvey.becomeChild()
         PlanSource.becomeChild()
     }
 
     /// All modules, or some; `then` is told the number of each. ModuleLock is held, or nobody else is there; signals are blocked.
     static func patch(where isChosen: (UnsafeMutablePointer<Module>) -> Bool = { _ in true }, then: (Int) -> Void = { _ in }) {
         canMakeCode = nil
-        for n in 0..<ModuleTable.modules.count where isChosen(ModuleTable.modules.pointer(n)) {
-            patch(n)
-            then(n)
+        MemorySurvey.together {
+            for n in 0..<ModuleTable.modules.count where isChosen(ModuleTable.modules.pointer(n)) {
+                patch(n)
+                then(n)
+            }
         }
         PlanSource.releaseKept()
     }
@@ -511,7 +516,7 @@ enum PatchedFunctions {
         work.forEachSite { _, _, _ in sites = sites &+ 1 }
         guard var landings = Landings() else { return nil }
         defer { landings.release() }
-        guard var entries = ChangedEntries(capacity: Int(work.count) &+ sites) else { return nil }
+        guard var entries = ChangedEntries(capacity: Int(work.count) &+ sites, of: image.pointee) else { return nil }
         work.forEachSite { word, stub, number in
             entries.addSite(word, to: stub, function: work.base &+ UInt64(plan.function(number).pointee.address))
         }
@@ -524,6 +529,7 @@ enum PatchedFunctions {
             if PlanContent.isByCalls(function) { continue }
             _ = entries.addEntry(function.pointee, base: work.base, to: stub, in: image, &landings)
         }
+        entries.finish()
         if landings.publish() { return entries }
         entries.release()
         return nil
