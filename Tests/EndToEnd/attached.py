@@ -568,7 +568,8 @@ def lets_go_of_forked_children_too(test):
             while not any(os.path.isdir(test.trace()) and f".{child}.trace" in name for name in os.listdir(test.trace())):
                 asked(process)
             expect(changed_code(child), "no function's code has changed")
-        expect(not changed_code(child) and not changed_code(process.pid), "code that is not as it was")
+        found = changed_code(child), changed_code(process.pid)
+        expect(found == ([], []), f"code that is not as it was: {found}; {tool.said}")
         expect("2 processes" in tool.said and "still being written" not in tool.said, tool.said)
         test.ends_well(process)
 
