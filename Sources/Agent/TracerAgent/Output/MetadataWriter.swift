@@ -12,7 +12,7 @@ enum MetadataWriter {
         var isInFile = true
     }
     nonisolated(unsafe) private static var pieces = Table<Piece>()
-    /// Those of the file before, while their records are copied.
+    /// While their records are copied: the pieces of the file before.
     nonisolated(unsafe) private static var former = Table<Piece>()
     nonisolated(unsafe) private static var lock = Lock()
     /// In ring mode the youngest of what passes by: loads, the initializers they run. Two pieces in turn; the older one

@@ -121,7 +121,7 @@ enum SpareChunks {
         for n in 0..<Int(count) where addresses[n] == bits(chunk) { return n }
         return nil
     }
-    private static func leave(_ n: Int) {
+    @inline(never) private static func leave(_ n: Int) {
         TraceSpace.unmap(UnsafeMutableRawPointer(bitPattern: addresses[n])!, ChunkSize.largest)
         addresses[n] = 0
     }

@@ -179,7 +179,7 @@ enum TraceSpace {
         (chunk + 4).initializeMemory(as: UInt8.self, repeating: 0, count: byteCount &- 4)
     }
 
-    static func unmap(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
+    @inline(never) static func unmap(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
         tracer_mapping_remove(address)
         Memory.release(address, byteCount)
     }

@@ -72,7 +72,8 @@ package struct StartupItem: Sendable {
                 StartupItem(
                     registration: registration, tid: context.tid(span.thread), isOnMain: span.thread == mainThread,
                     start: clock.since(span.begin),
-                    total: total, tracer: clock.scale.nanoseconds(clock.agentTicks(span.begin, end)), own: total, calls: span.calls, recording: Nanoseconds(0), isOver: isOver,
+                    total: total, tracer: clock.scale.nanoseconds(clock.agentTicks(span.begin, end)), own: total, calls: span.calls,
+                    recording: Nanoseconds(0), isOver: isOver,
                     wait: last.flatMap { $0.end > free ? ($0.name, clock.wall(free, $0.end)) : nil }))
             thread.free = span.begin
             thread.open.append((items.count - 1, end))

@@ -12,7 +12,7 @@ struct ThreadSearch {
     /// The longest of them, in nanoseconds.
     private(set) var longest: UInt64 = 0
     private var sightings: [pid_t: Sighting] = [:]
-    /// Those that got more signals than `mostSignals` when they were stopped: how long they had run by then, and when that was.
+    /// Threads that got more signals than `mostSignals` when they were stopped: how long they had run by then, and when that was.
     private var disturbed: [pid_t: (ran: UInt64, at: UInt64)] = [:]
     /// A thread that has not come out of the kernel since it was to stop. Nobody else is stopped meanwhile.
     private var late: pid_t?
@@ -57,7 +57,9 @@ struct ThreadSearch {
                     if errno == EPERM || errno == EACCES { throw AttachTarget.refused(target.pid, errno) }
                     continue
                 }
-                guard line == "running" ? !handlesSignals(tid) && runsAlready(tid) : waited >= Self.untilEndless && mayInterrupt(line, waited) else {
+                guard
+                    line == "running" ? !handlesSignals(tid) && runsAlready(tid) : waited >= Self.untilEndless && mayInterrupt(line, waited)
+                else {
                     if line != "running" { noteWait(tid, line) }
                     continue
                 }
