@@ -115,23 +115,38 @@ enum ReturnLabels {
     /// The label of an address; nil when there are no more, or nothing can return there: to the word below the first frame of a stack.
     static func label(of address: UInt64, _ kind: Kind = .slot) -> UInt64? {
         if address == 0 { return nil }
+        // Without the lock, as the trampolines look. On a signal stack each call comes here, and on a busy machine whoever has a lock has no CPU for
+        // longer than it takes until the next signal.
+        if let known = known(address, kind) { return known }
         lock.lock()
         defer { lock.unlock() }
-        let known = entry(of: address, in: state(kind).pointee.open_table)
-        if known.pointee != areaStart && known.pointee != end { return known.pointee }
+        if let known = known(address, kind) { return known } // another thread was faster
         guard let label = take(address, kind) else { return nil }
         let bucket = entry(of: address, in: state(kind).pointee.open_table) // another one, perhaps
         if bucket.pointee == areaStart { tracer_store_release_64(bucket, label) }
         return label
     }
+    private static func known(_ address: UInt64, _ kind: Kind) -> UInt64? {
+        var bucket = first(of: address, in: state(kind).pointee.open_table)
+        while true {
+            let label = tracer_load_acquire(bucket) // once: a trampoline may put one there
+            if label == areaStart || label == end { return nil }
+            if tracer_label_return(label).pointee == address { return label }
+            bucket += 1
+        }
+    }
     private static var end: UInt64 { areaStart &+ UInt64(LABEL_BYTES) }
 
     /// Returns the entry of the address in the table, the empty one for it, or the table's end.
     private static func entry(of address: UInt64, in table: UnsafeMutablePointer<UInt64>) -> UnsafeMutablePointer<UInt64> {
-        let hash = UInt32(truncatingIfNeeded: address) &* UInt32(LABEL_HASH)
-        var bucket = table + Int(hash & UInt32(truncatingIfNeeded: table[-1])) / 8
+        var bucket = first(of: address, in: table)
         while bucket.pointee != areaStart && bucket.pointee != end && tracer_label_return(bucket.pointee).pointee != address { bucket += 1 }
         return bucket
+    }
+
+    private static func first(of address: UInt64, in table: UnsafeMutablePointer<UInt64>) -> UnsafeMutablePointer<UInt64> {
+        let hash = UInt32(truncatingIfNeeded: address) &* UInt32(LABEL_HASH)
+        return table + Int(hash & UInt32(truncatingIfNeeded: table[-1])) / 8
     }
 
     /// A label that nobody has.
@@ -311,6 +326,7 @@ enum ReturnLabels {
                 if bucket.pointee == areaStart { bucket.pointee = label }
             }
         }
+        tracer_fence() // who looks without the lock finds all of it
         state.pointee.open_table = table
         if isOpen { tracer_publish_label_table(kind.rawValue, table) }
         return true
