@@ -39,8 +39,9 @@ enum Ring {
         queued = 0
     }
 
-    /// Returns the offset for a copy of a chunk of this thread. nil: recording has stopped.
-    static func offset(_ byteCount: Int, of thread: UInt32) -> UInt64? {
+    /// Returns the offset for a copy of a chunk. nil: recording has stopped. Nobody else gets it before it is given: until it is known what is to be
+    /// written there, others may fill the whole ring while this thread has no CPU.
+    static func offset(_ byteCount: Int) -> UInt64? {
         if !Limits.isRing {
             if TraceSpace.wouldExceedLimit(byteCount) {
                 TraceOutput.stop(TRACE_STOP_LIMIT, 0)
@@ -50,9 +51,7 @@ enum Ring {
         }
         lock.lock()
         defer { lock.unlock() }
-        let offset = takeOldest(byteCount)?.offset ?? TraceSpace.reserve(byteCount)
-        if byteCount == chunkBytes { append(Place(offset: offset, ticks: Clock.ticks(), thread: thread)) }
-        return offset
+        return takeOldest(byteCount)?.offset ?? TraceSpace.reserve(byteCount)
     }
 
     /// A place for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
@@ -74,7 +73,7 @@ enum Ring {
         return nil
     }
 
-    /// The chunk there belongs to no thread any more. It is the youngest of those that may be written over.
+    /// No thread writes to the chunk there any more. It is the youngest of those that may be written over.
     static func give(_ offset: UInt64, _ byteCount: UInt64, of thread: UInt32) {
         if !Limits.isRing || byteCount != UInt64(chunkBytes) { return }
         lock.lock()

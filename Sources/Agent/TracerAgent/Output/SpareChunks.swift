@@ -84,9 +84,11 @@ enum SpareChunks {
             tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_NONE))
             return true
         }
-        guard let destination = Ring.offset(bytes, of: header.pointee.thread) else { return true }
+        let thread = header.pointee.thread // once it is full, the recorder clears it
+        guard let destination = Ring.offset(bytes) else { return true }
         spare.pointee.destination = destination
         tracer_store_release_32(&spare.pointee.state, UInt32(TRACE_SPARE_FULL))
+        Ring.give(destination, UInt64(bytes), of: thread) // takeBack finds it from here on
         return true
     }
 

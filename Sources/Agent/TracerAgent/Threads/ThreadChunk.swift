@@ -183,12 +183,13 @@ extension ThreadRecorder {
         header.flags |= UInt16(TRACE_CHUNK_CLOSED)
         ThreadRecorder.nameThread(&header)
         let bytes = Int(context.pointee.chunk_bytes)
-        guard TraceSpace.mayHaveSpace(), let offset = Ring.offset(bytes, of: header.thread) else { return false }
+        guard TraceSpace.mayHaveSpace(), let offset = Ring.offset(bytes) else { return false }
         let used = Memory.wholePages(Int(end))
         header.byte_count = UInt32(Limits.isRing ? bytes : used)
         let begun = Clock.ticks()
         let written = TraceSpace.write(chunk, used, header, at: offset)
         TraceOutput.noteWait(since: begun)
+        Ring.give(offset, UInt64(bytes), of: header.thread)
         if written == .nothing && !Limits.isRing { TraceSpace.giveBack(offset, bytes) } // a ring writes over it when it is its turn
         return written == .all
     }
