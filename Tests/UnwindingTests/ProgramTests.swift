@@ -42,7 +42,7 @@ private let python = "/usr/bin/python3"
             """
             int through(int);
             __attribute__((noinline)) int in(int n) { for (volatile int i = 0; i < 2000000; i++) n += i; return n; }
-            int main(void) { int n = 0; for (int i = 0; i < 20; i++) n += through(i); return n == 1; }
+            int main(void) { int n = 0; for (int i = 0; i < 100; i++) n += through(i); return n == 1; }
             """, [middle])
         try check([program])
     }
