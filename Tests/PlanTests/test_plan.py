@@ -576,7 +576,7 @@ class Names(unittest.TestCase):
         source = written("names.c", "__attribute__((noinline)) static int kept_to_itself(int a) { return a ? a * 3 + 1 : 0; }\n"
                          "__attribute__((noinline)) static int called_by_one(int a) { return kept_to_itself(a) + a; }\n"
                          "int offered(int a) { return called_by_one(a + 1) + kept_to_itself(a); }\n")
-        path = source.replace(".c", ".so")
+        path = source.removesuffix(".c") + ".so"
         subprocess.run(["gcc", "-O2", "-fno-ipa-cp", "-shared", "-fPIC", "-Wl,--build-id", "-o", path, source], check=True)
         return path
 
