@@ -102,7 +102,8 @@ enum FirstChunks {
         if row.pointee.offset != parents { Ring.give(row.pointee.offset, UInt64(rowBytes), of: .max) }
     }
 
-    /// Nothing of the file stays mapped. `isQuiet`: no thread is just taking one.
+    /// Nothing of the file stays mapped. What threads have of it is theirs alone: a row is no longer unmapped as a whole, since the program may get
+    /// the addresses of what is released. `isQuiet`: no thread is just taking one.
     static func leaveFile(isQuiet: Bool) {
         lock.lock()
         defer { lock.unlock() }
@@ -114,11 +115,6 @@ enum FirstChunks {
                 Memory.release(address + chunk &* ChunkSize.first, ChunkSize.first)
             }
         }
-    }
-    /// Another file begins. What threads have of the old one is theirs alone.
-    static func forget() {
-        lock.lock()
-        defer { lock.unlock() }
         current = nil
         (rowCount, mappedCount, freeCount) = (0, 0, 0)
     }

@@ -210,6 +210,7 @@ enum MetadataWriter {
         lock.lock()
         defer { lock.unlock() }
         swap(&pieces, &former)
+        pieces.removeAll() // in a forked child: a thread of the parent may have been here
         nextPiece = firstPiece
         for n in 0..<passing.count { TraceSpace.unmap(passing[n].address, passing[n].byteCount) }
         passing.removeAll()
@@ -219,7 +220,6 @@ enum MetadataWriter {
             copy(former[n], withTexts)
             TraceSpace.unmap(former[n].address, former[n].byteCount)
         }
-        former.removeAll()
         keepCollected()
     }
     private static func copy(_ piece: Piece, _ withTexts: Bool) {

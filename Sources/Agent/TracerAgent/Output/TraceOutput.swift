@@ -56,8 +56,10 @@ enum TraceOutput {
         }
         if failed(result) { return refuse(obstacle == 0 ? -result : obstacle) }
         header = UnsafeMutablePointer(bitPattern: result)
-        if let place, Memory.move(header, Memory.pageBytes, to: UInt64(bits(place))) { header = place }
-        place = nil
+        if let last = place {
+            place = nil
+            if Memory.move(header, Memory.pageBytes, to: UInt64(bits(last))) { header = last }
+        }
         tracer_mapping_add(header, UInt64(TRACE_HEADER_BYTES))
         fillHeader()
         tracer_set_control(&header.pointee.control)

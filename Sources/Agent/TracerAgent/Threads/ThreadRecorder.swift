@@ -118,7 +118,6 @@ struct ThreadRecorder {
         Lock.session &+= 1
         nextIndex = 0
         Ring.forget()
-        FirstChunks.forget()
         SpareChunks.forgetAll()
         ThreadRecords.forget()
         orphans?.pointee.session = session
