@@ -116,6 +116,31 @@ import Testing
         #expect(usedEnd(header() + chunk(bytes: 1 << 18)) == 8192) // nothing but its header
     }
 
+    @Test func metadataEndsWithItsLastRecord() {
+        func record(_ type: Int, bytes: Int, _ words: [UInt8] = []) -> [UInt8] {
+            let record = trace_record(type: UInt16(type), key: 0, byte_count: UInt32(bytes))
+            let start = withUnsafeBytes(of: record) { Array($0) } + words
+            return start + [UInt8](repeating: 0, count: bytes - start.count)
+        }
+        func metadata(bytes: Int, _ body: [UInt8]) -> [UInt8] {
+            var all = chunk(bytes: bytes, body: body)
+            all.withUnsafeMutableBytes {
+                $0.bindMemory(to: trace_chunk_header.self)[0].kind = UInt16(TRACE_CHUNK_METADATA)
+                $0.bindMemory(to: trace_chunk_header.self)[0].body_offset = 128
+            }
+            return all
+        }
+        // Counters, most of which nobody has used.
+        let passed = record(TRACE_RECORD_PASSED, bytes: Int(TRACE_PASSED_BYTES) - 128, [1, 0, 0, 0, 250, 3, 0, 0, 7])
+        #expect(usedEnd(header() + metadata(bytes: Int(TRACE_PASSED_BYTES), passed)) == UInt64(4096 + TRACE_PASSED_BYTES))
+        // Offsets of functions, none of which was found.
+        let records = record(TRACE_RECORD_TEXT, bytes: 64, [3]) + record(TRACE_RECORD_FUNCTIONS, bytes: 9000, [1])
+        #expect(usedEnd(header() + metadata(bytes: 1 << 18, records)) == 4096 + 12288)
+        // One that was being written, one that is damaged.
+        #expect(usedEnd(header() + metadata(bytes: 1 << 18, record(0, bytes: 9000, [1]))) == 8192)
+        #expect(usedEnd(header() + metadata(bytes: 8192, record(TRACE_RECORD_TEXT, bytes: 16384, [1]).prefix(4000) + [])) == 8192)
+    }
+
     @Test func lastUsedChunkCountsWhateverTheOrder() {
         let file = header() + chunk(bytes: 8192) + chunk(bytes: 8192, used: 8192) + chunk(bytes: 8192)
         #expect(usedEnd(file) == 4096 + 2 * 8192 + 4096)

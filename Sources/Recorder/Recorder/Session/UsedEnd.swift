@@ -21,7 +21,7 @@ package enum UsedEnd {
     package static func find(file: Int32, size: UInt64, nextOffset: UInt64) -> (end: UInt64, chunkOffset: UInt64?) {
         let header = UInt64(TRACE_HEADER_BYTES), alignment = UInt64(TRACE_CHUNK_ALIGNMENT)
         let limit = min(size, max(nextOffset, header))
-        var offset = header, end = header, last: UInt64?
+        var offset = header, last: (offset: UInt64, chunk: trace_chunk_header)?
         while offset + UInt64(MemoryLayout<trace_chunk_header>.size) <= limit {
             guard let chunk = chunkHeader(file, offset), chunk.magic == TRACE_CHUNK_MAGIC,
                 chunk.byte_count >= MemoryLayout<trace_chunk_header>.size
@@ -29,16 +29,31 @@ package enum UsedEnd {
                 offset += alignment // handed out, but its thread did not live to open it
                 continue
             }
-            let chunkEnd = min(offset + UInt64(chunk.byte_count), size)
-            last = offset // a chunk that was opened has at least its header in use
-            if chunk.used_bytes > 0, chunk.used_bytes <= chunk.byte_count {
-                end = max(end, min(offset + chunk.used_bytes, chunkEnd))
-            } else {
-                end = max(end, lastWrittenByte(file, from: offset, to: chunkEnd))
-            }
+            last = (offset, chunk) // a chunk that was opened has at least its header in use
             offset += UInt64(chunk.byte_count).roundedUp(to: alignment)
         }
-        return (min(size, end.roundedUp(to: alignment)), last)
+        guard let last else { return (header, nil) }
+        let end = usedEnd(file, of: last.chunk, at: last.offset, size)
+        return (min(size, end.roundedUp(to: alignment)), last.offset)
+    }
+
+    private static func usedEnd(_ file: Int32, of chunk: trace_chunk_header, at offset: UInt64, _ size: UInt64) -> UInt64 {
+        let chunkEnd = min(offset + UInt64(chunk.byte_count), size)
+        if chunk.used_bytes > 0, chunk.used_bytes <= chunk.byte_count { return min(offset + chunk.used_bytes, chunkEnd) }
+        let end = lastWrittenByte(file, from: offset, to: chunkEnd)
+        guard chunk.kind == UInt16(TRACE_CHUNK_METADATA) else { return end }
+        return max(end, recordEnd(file, from: offset + UInt64(chunk.body_offset), to: chunkEnd, including: end))
+    }
+
+    /// The end of the record that the byte before `last` lies in: what it ends in may be zero, as counters are.
+    private static func recordEnd(_ file: Int32, from start: UInt64, to end: UInt64, including last: UInt64) -> UInt64 {
+        var offset = start, record = trace_record()
+        let bytes = MemoryLayout<trace_record>.size
+        while offset < last, offset + UInt64(bytes) <= end, pread(file, &record, bytes, off_t(offset)) == bytes {
+            guard record.type != 0, record.byte_count >= bytes, UInt64(record.byte_count) <= end - offset else { break }
+            offset += UInt64(record.byte_count)
+        }
+        return offset
     }
 
     /// Returns the end of the last nonzero byte of an open chunk: untouched bytes are zero, and an all-zero word is never an event.
