@@ -1,8 +1,10 @@
 """The agent loaded into a program that already runs, by the program's own dlopen: the program does what it does without, what is recorded
 from then on is what it counts itself, and nothing is said of a start that was not seen."""
 import collections
+import contextlib
 import os
 import re
+import subprocess
 
 import build
 import harness
@@ -67,6 +69,18 @@ class Late(suite.Test):
         run = harness.execute([program, *words], self.directory.fresh(), self.bare_environment(**variables))
         expect(run.status == status and run.stderr == said, f"{harness.describe(run.status)}: {run.stdout[-300:]} {run.stderr[-500:]}")
         return run
+
+    @contextlib.contextmanager
+    def beside(self, words, environment):
+        """A process that has said that it is there, and waits."""
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.made, env=environment)
+        try:
+            said = process.stdout.readline()
+            expect(said == "here\n", f"{words}: {said}{'' if said else process.stderr.read()}")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
     def recorded(self, count=1, **options):
         traces = self.checked_traces(**options)
@@ -344,6 +358,54 @@ def is_named_after_the_program_whatever_that_has_overwritten(test):
     expect(re.fullmatch(r"titled\.\d+\.trace", os.path.basename(trace.path)), trace.path)
     expect(test.json("info", trace.path)["program"] == program, test.json("info", trace.path)["program"])
     expect(counts(trace)["after"] == 100, counts(trace))
+
+
+STRANGER_MAIN = r"""
+extern char **environ;
+int main(int count, char **words) {
+    char *first = words[0], *end = environ[0];
+    for (int n = 0; environ[n]; n++) end = environ[n] + strlen(environ[n]) + 1;
+    for (int n = 0; environ[n]; n++) environ[n] = strdup(environ[n]);
+    if (count > 1) {
+        memset(first, 0, end - first);
+        strcpy(first, "worker: idle");
+    }
+    load_agent();
+    after(1);
+    for (int byte; puts("here"), fflush(stdout), (byte = getchar()) != EOF;) ;
+    return 0;
+}
+"""
+ASKED_MAIN = r"""
+#include <sys/socket.h>
+int main(int count, char **words) {
+    after(1);
+    puts("here");
+    fflush(stdout);
+    getchar();
+    if (count > 1) {
+        CHECK(!listen(socket(AF_INET, SOCK_STREAM, 0), 5));
+        for (;;) pause();
+    }
+    return 0;
+}
+"""
+
+
+def is_no_part_of_a_run_beside_it(test):
+    """It was started since, has the agent and names no run. The run is over with its program, and what ends its processes leaves it alone."""
+    if harness.EMULATOR:
+        raise harness.Skipped("the tool would execute the emulator's program")
+    program, stranger = test.program("#include <netinet/in.h>\n" + ASKED_MAIN, name="asked"), test.program(STRANGER_MAIN, name="stranger")
+    tool = test.settings.tool
+    for title in ((), ("title",)):
+        for words in (("record", "--no-states", "-o", test.path("run.trace"), "--force", "--", program), ("startup", "--stop-at-ready", "--", program, "serves")):
+            with test.beside([tool, *words], test.environment()) as run:
+                with test.beside([stranger, *title], test.bare_environment()) as other:
+                    run.communicate("\n", timeout=harness.HANGS)
+                    expect(words[0] != "record" or os.path.isfile(test.path("run.trace")), f"{title} {words}: {os.listdir(test.made)}")
+                    other.communicate("\n", timeout=harness.HANGS)
+                    expect(other.returncode == 0, f"{title} {words}: {harness.describe(other.returncode)}")
 
 
 HOOK_MAIN = r"""

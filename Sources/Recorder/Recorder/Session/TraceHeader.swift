@@ -164,9 +164,3 @@ package final class TraceHeader {
         page.map { ($0 + MemoryLayout<trace_file_header>.offset(of: field)!).assumingMemoryBound(to: UInt64.self) }
     }
 }
-
-extension trace_file_header {
-    var hasMagic: Bool {
-        withUnsafeBytes(of: magic) { $0.elementsEqual([0x54, 0x52, 0x41, 0x43, 0x45, 0x52, 0x1a, 0x0a]) }
-    }
-}

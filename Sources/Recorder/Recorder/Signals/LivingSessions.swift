@@ -7,27 +7,33 @@ import TraceFormat
 package enum LivingSessions {
     /// Returns true if a process may be alive that the program `root`, which has ended, or one of its children has started.
     package static func mayHaveAny(of session: UInt64, since root: pid_t) -> Bool {
-        !look(for: session, since: root) { _ in false }
+        !look(since: root) { pid in
+            switch run(of: pid) {
+            case .none: true
+            case .some(let found): found != session
+            case .unknown: false
+            }
+        }
     }
 
-    /// Processes that the program `root`, which has ended, and its children have started.
+    /// Processes that the program `root`, which has ended, and its children have started, as far as they show that they are of this run.
     static func processes(of session: UInt64, since root: pid_t) -> [pid_t] {
         var found: [pid_t] = []
-        _ = look(for: session, since: root) {
-            found.append($0)
+        _ = look(since: root) { pid in
+            if isPart(pid, of: session) { found.append(pid) }
             return true
         }
         return found
     }
 
-    /// Calls `found` with each, until it returns false. Returns false if there may be more.
-    private static func look(for session: UInt64, since root: pid_t, found: (pid_t) -> Bool) -> Bool {
+    /// Calls `body` with each process that was started since then, until it returns false. Returns false if there may be more.
+    private static func look(since root: pid_t, body: (pid_t) -> Bool) -> Bool {
         var looked = root
         // A process started while we look has a parent that we see, or a pid that is assigned meanwhile.
         for _ in 0..<100 {
             guard let last = lastProcess else { return false } // no /proc
             if last == looked { return true }
-            for pid in numbers(after: looked, upTo: last) where isPart(pid, of: session) && !found(pid) { return false }
+            for pid in numbers(after: looked, upTo: last) where !body(pid) { return false }
             looked = last
         }
         return false
@@ -38,15 +44,52 @@ package enum LivingSessions {
         Set(ProcessStatus.numbers(in: "/proc").compactMap { environment(of: $0).flatMap { self.session(in: $0) } })
     }
 
+    /// True if it shows that it is: who is not known to be of the run is never signalled.
     static func isPart(_ pid: pid_t, of session: UInt64) -> Bool {
-        guard let variables = environment(of: pid), !isAgents(pid) else { return false }
-        if let found = self.session(in: variables) { return found == session }
-        // Recorded by LD_PRELOAD alone: of no run.
-        if variables.split(separator: 0).contains(where: { $0.starts(with: Array("LD_PRELOAD=".utf8)) }) { return false }
-        // A program may have written over its environment, to show a title.
+        if case .some(let found) = run(of: pid) { found == session } else { false }
+    }
+
+    /// The run that a process belongs to. Unknown: the agent is in it, and nothing says for whom.
+    private enum Run { case none, some(UInt64), unknown }
+    private static func run(of pid: pid_t) -> Run {
+        guard let variables = environment(of: pid), !isAgents(pid) else { return .none }
+        if let session = session(in: variables) { return .some(session) }
+        let maps = (ProcessStatus.readAll("/proc/\(pid)/maps") ?? []).split(separator: 0x0a)
         let agent = Array("/libtracer.so".utf8)
-        return (ProcessStatus.readAll("/proc/\(pid)/maps") ?? []).split(separator: 0x0a).contains {
-            $0.suffix(agent.count).elementsEqual(agent)
+        guard maps.contains(where: { $0.suffix(agent.count).elementsEqual(agent) }) else { return .none }
+        if let session = sessionOfTrace(among: maps) { return session == 0 ? .none : .some(session) }
+        // It was recorded by LD_PRELOAD alone, or has loaded the agent itself. Or it has written over its environment, to show a title.
+        return hasVariables(variables) ? .none : .unknown
+    }
+
+    /// The one that is recorded in a trace that the process has mapped, its own or, in a forked child without one, its parent's.
+    private static func sessionOfTrace(among maps: [ArraySlice<UInt8>]) -> UInt64? {
+        for line in maps { // address, permissions, offset, device, inode, path (proc(5))
+            let fields = line.split(separator: 0x20, maxSplits: 5, omittingEmptySubsequences: true)
+            guard fields.count == 6, fields[1].last == UInt8(ascii: "s"), fields[2].allSatisfy({ $0 == UInt8(ascii: "0") }) else {
+                continue
+            }
+            let path = String(decoding: fields[5].drop { $0 == 0x20 }, as: UTF8.self)
+            var info = Glibc.stat()
+            guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG, let session = session(inTrace: path) else { continue }
+            return session
+        }
+        return nil
+    }
+    private static func session(inTrace path: String) -> UInt64? {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var header = trace_file_header()
+        let size = MemoryLayout<trace_file_header>.size
+        return pread(file, &header, size, 0) == size && header.hasMagic && header.version == TRACE_VERSION ? header.session : nil
+    }
+
+    /// One NAME=VALUE is left.
+    private static func hasVariables(_ environment: [UInt8]) -> Bool {
+        environment.split(separator: 0).contains { entry in
+            let name = entry.prefix { $0 != UInt8(ascii: "=") }
+            return !name.isEmpty && name.count < entry.count && name.allSatisfy { $0 > 0x20 && $0 < 0x7f }
         }
     }
 
