@@ -169,7 +169,9 @@ struct ThreadSearch {
             usleep(1000)
             if target.change != nil { return nil }
             error = recorder_tracee_seize(tid)
-            if error == EPERM, hasEnded(tid) { return nil }
+            // Or another thread has its number by now, which calls exec and has not got as far as its new memory (de_thread of fs/exec.c). Who may
+            // read the process's memory, as we do, may trace it: so a refusal that lasts is waited for.
+            if error == EPERM, hasEnded(tid) || target.awaitChange() != nil { return nil }
         }
         if error == ESRCH { return nil }
         guard error == 0 else { throw AttachTarget.refused(target.pid, error) }
