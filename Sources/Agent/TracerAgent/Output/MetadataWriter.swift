@@ -188,6 +188,10 @@ enum MetadataWriter {
             Memory.replace(piece.pointee.address, piece.pointee.byteCount) // they are lost
             piece.pointee.used = headerBytes
         }
+        for n in 0..<passing.count { // a thread may be writing to a record that it has just appended
+            tracer_mapping_remove(passing[n].address)
+            Memory.replace(passing[n].address, passing[n].byteCount)
+        }
     }
 
     /// In a forked child that is not recorded: its parent's file is not to be written to, and it has none.
