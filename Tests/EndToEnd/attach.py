@@ -389,6 +389,46 @@ def leaves_what_others_change_in_the_code(test):
         expect(rows.get("one") == 10, f"{name}: {rows}")
 
 
+REPLACED_MAIN = r"""
+/* Its first three instructions are replaced; it is the third that becomes a jump, and the second that is another later. */
+__asm__(".pushsection .text; .p2align 4; .globl two; .type two, @function; two: push %rbx; mov %rdi, %rbx; lea 1(%rbx), %rax; pop %rbx; ret; .size two, . - two; .popsection");
+long two(long, long);
+static void change(unsigned char value) {
+    size_t size = sysconf(_SC_PAGESIZE);
+    unsigned char *byte = (unsigned char *)two + 3, *page = (unsigned char *)((unsigned long)byte & ~(size - 1));
+    CHECK(!mprotect(page, size, PROT_READ | PROT_WRITE | PROT_EXEC));
+    *byte = value;
+    CHECK(!mprotect(page, size, PROT_READ | PROT_EXEC));
+}
+int main(int count, char **words) {
+    find();
+    CHECK(count == 2 && ((unsigned char *)two)[3] == 0xfb);
+    for (int time = 0; time < 4; time++) {
+        char name[40];
+        int is_second = time == 1 || time == 2; /* mov %rsi, %rbx */
+        sprintf(name, "t%d", time);
+        change(is_second ? 0xf3 : 0xfb);
+        CHECK(in_a_task(settings_for(name, words[1])) == 0);
+        for (long n = 0; n < 10; n++) CHECK(two(n, n + 100) == n + (is_second ? 101 : 1));
+        CHECK(in_a_task(0) == 0);
+        CHECK(two(1, 2) == 2 + is_second && ((unsigned char *)two)[3] == (is_second ? 0xf3 : 0xfb));
+    }
+    return 0;
+}
+"""
+
+
+def leaves_functions_that_are_others_since(test):
+    """What was made of a function's first bytes when it was attached to before is not what the process executes now."""
+    if build.ARCHITECTURE != "x86_64":
+        raise harness.Skipped("there an instruction by itself is replaced")
+    program = test.program(REPLACED_MAIN, "-Wl,-z,now", "-O1")
+    test.start(program, functions_setting(test, program, "two"))
+    for name, trace in test.named(walk=False).items():
+        rows = {row["name"]: row["calls"] for row in test.json("report", trace.path)["functions"]}
+        expect(rows.get("two", 0) == (0 if name in ("t1", "t2") else 10), f"{name}: {rows}")
+
+
 # What stands before the jump is undone, is interrupted in the middle, is jumped to, or is too short: each by itself. x86-64.
 ENTRIES = {
     "copies": ("push %rbx; mov %rdi, %rbx; rep movsb; mov %rbx, %rax; pop %rbx", "copies(n) == n"),

@@ -26,7 +26,7 @@ enum OwnLoading: UInt8 { // a raw value: as RelocationState
     }
 
     private typealias Entry = UnsafeMutablePointer<loader_module>
-    private static func name(_ module: Entry) -> CText {
+    @inline(never) private static func name(_ module: Entry) -> CText {
         baseName(module.pointee.name.map { UnsafeRawPointer($0).assumingMemoryBound(to: UInt8.self) } ?? CText(StaticString("").utf8Start))
     }
     private static func isLibc(_ module: Entry) -> Bool { equal(name(module), literal: "libc.so.6") }
@@ -60,7 +60,7 @@ enum OwnLoading: UInt8 { // a raw value: as RelocationState
     /// DT_NEEDED of a module. Names are compared as the loader does (elf/dl-load.c, _dl_name_match_p, and DT_SONAME).
     private struct Needs {
         private let image: Image
-        init(_ module: Entry, _ first: Entry) {
+        @inline(never) init(_ module: Entry, _ first: Entry) {
             let dynamic = UInt64(UInt(bitPattern: module.pointee.dynamic))
             image =
                 module == first

@@ -83,26 +83,24 @@ enum EntryPatch {
         return UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
     }
 
-    /// Returns true if the instruction at `word` is a `b` or `bl` to `target`.
-    static func leads(_ word: UInt64, to target: UInt64, in image: UnsafePointer<Image>) -> Bool {
-        guard word & 3 == 0, image.pointee.isCode(word), let found = image.pointee.word32(word),
-            let distance = branch(from: word, to: target)
-        else { return false }
-        return found & 0x7fff_ffff == 0x1400_0000 | distance
+    /// Returns true if the instruction at `word` is a `b` or `bl` to `target`; `copied`: in a copy of the code, so many bytes on.
+    @inline(never) static func leads(_ word: UInt64, to target: UInt64, in image: UnsafePointer<Image>, copied: UInt64 = 0) -> Bool {
+        guard word & 3 == 0, image.pointee.isCode(word), let distance = branch(from: word, to: target) else { return false }
+        return UnsafePointer<UInt32>(bitPattern: UInt(word &+ copied))!.pointee & 0x7fff_ffff == 0x1400_0000 | distance
     }
     /// Makes it lead to a stub, which is in reach. The module's text is writable.
     static func lead(_ word: UInt64, to stub: UInt64) {
         put(branch(from: word, to: stub) ?? 0, 0x3ff_ffff, UnsafeMutablePointer(bitPattern: UInt(word))!)
     }
 
-    /// Returns true if the module has the instruction that the plan says.
-    static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
+    /// Returns true if the module, or the copy, has the instruction that the plan says.
+    @inline(never) static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64, copied: UInt64 = 0) -> Bool {
         let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
         guard address & 3 == 0, function.replaced == 4, image.pointee.isCode(address), image.pointee.isCode(address &+ 3) else {
             return false
         }
-        let bytes = function.original
-        return image.pointee.word32(address) == UInt32(bytes.0) | UInt32(bytes.1) &<< 8 | UInt32(bytes.2) &<< 16 | UInt32(bytes.3) &<< 24
+        let bytes = function.original, found = UnsafePointer<UInt32>(bitPattern: UInt(address &+ copied))!.pointee
+        return found == UInt32(bytes.0) | UInt32(bytes.1) &<< 8 | UInt32(bytes.2) &<< 16 | UInt32(bytes.3) &<< 24
     }
 
     /// The module's text is writable.

@@ -49,10 +49,11 @@ enum EntryPatch {
         return true
     }
 
-    /// Returns true if the displacement at `word` is one of a call or jump to `target`.
-    static func leads(_ word: UInt64, to target: UInt64, in image: UnsafePointer<Image>) -> Bool {
-        guard image.pointee.isCode(word &- 1), let distance = image.pointee.word32(word) else { return false }
-        let opcode = UnsafePointer<UInt8>(bitPattern: UInt(word &- 1))!
+    /// Returns true if the displacement at `word` is one of a call or jump to `target`; `copied`: in a copy of the code, so many bytes on.
+    @inline(never) static func leads(_ word: UInt64, to target: UInt64, in image: UnsafePointer<Image>, copied: UInt64 = 0) -> Bool {
+        guard isCode(word &- 1, 5, image) else { return false }
+        let opcode = UnsafePointer<UInt8>(bitPattern: UInt(word &+ copied &- 1))!
+        let distance = UnsafeRawPointer(opcode + 1).loadUnaligned(as: UInt32.self)
         let isConditional = opcode.pointee & 0xf0 == 0x80 && image.pointee.isCode(word &- 2) && opcode[-1] == 0x0f
         return (opcode.pointee & 0xfe == 0xe8 || isConditional)
             && word &+ 4 &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance))) == target
@@ -62,18 +63,21 @@ enum EntryPatch {
         UnsafeMutableRawPointer(bitPattern: UInt(word))!.storeBytes(of: UInt32(truncatingIfNeeded: stub &- word &- 4), as: UInt32.self)
     }
 
-    /// Returns true if the module has the bytes that the plan says, and the jumps that are written reach.
-    static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
+    /// Returns true if the module, or the copy, has the bytes that the plan says, and the jumps that are written reach.
+    @inline(never) static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64, copied: UInt64 = 0) -> Bool {
         let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
-        guard image.pointee.isCode(address), image.pointee.isCode(address &+ UInt64(function.replaced) &- 1),
-            equal(function.original, address, Int(function.replaced))
+        guard isCode(address, UInt64(function.replaced), image),
+            equal(function.original, address &+ copied, Int(function.replaced))
         else { return false }
         if UInt32(function.tactic) != PLAN_JUMP2.rawValue { return function.replaced >= 5 }
         let landing = base &+ UInt64(function.landing)
-        guard function.replaced >= 2, image.pointee.isCode(landing), image.pointee.isCode(landing &+ 4),
-            equal(function.landing_original, landing, 5)
+        guard function.replaced >= 2, isCode(landing, 5, image),
+            equal(function.landing_original, landing &+ copied, 5)
         else { return false }
         return Int8(exactly: Int64(bitPattern: landing &- address &- 2)) != nil
+    }
+    @inline(never) private static func isCode(_ address: UInt64, _ byteCount: UInt64, _ image: UnsafePointer<Image>) -> Bool {
+        image.pointee.isCode(address) && image.pointee.isCode(address &+ byteCount &- 1)
     }
     private static func equal<Bytes>(_ expected: Bytes, _ address: UInt64, _ count: Int) -> Bool {
         let found = UnsafePointer<UInt8>(bitPattern: UInt(address))!

@@ -121,10 +121,10 @@ struct ChangedEntries: BitwiseCopyable {
     mutating func choose(_ isChosen: (UInt64) -> Bool) {
         for n in 0..<capacity where changes![n].count > 0 { changes![n].isChosen = isChosen(changes![n].function) }
     }
-    /// Returns how many of the functions are recorded.
-    mutating func put(in image: Image) -> UInt32 {
+    /// Returns how many of the functions are recorded. `planned` is asked for each; nil: all are as their plan says.
+    mutating func put(in image: Image, _ planned: UnsafeMutablePointer<PlannedCode>?) -> UInt32 {
         mayBeInPlace = true // before the first: a child that is forked meanwhile has some
-        exchange(in: image, isPutting: true)
+        exchange(in: image, isPutting: true, planned)
         var count: UInt32 = 0, n = 0
         while n < siteCount {
             let function = changes![n].function
@@ -141,7 +141,7 @@ struct ChangedEntries: BitwiseCopyable {
     /// What somebody else has changed since is left.
     @inline(never) mutating func putBack(in image: Image) {
         mayBeInPlace = false
-        exchange(in: image, isPutting: false)
+        exchange(in: image, isPutting: false, nil)
         for n in 0..<capacity where changes![n].isInPlace { mayBeInPlace = true } // the kernel refuses: the next time
     }
     /// The module is no longer mapped.
@@ -175,7 +175,7 @@ struct ChangedEntries: BitwiseCopyable {
     }
 
     /// Puts the changes that are not there in place, or back.
-    @inline(never) private func exchange(in image: Image, isPutting: Bool) {
+    @inline(never) private func exchange(in image: Image, isPutting: Bool, _ planned: UnsafeMutablePointer<PlannedCode>?) {
         var latest: Range<UInt64> = 0..<0, exchanged = ExchangedCode(image)
         defer { exchanged.end() }
         for n in 0..<capacity where changes![n].isDue(isPutting) {
@@ -184,19 +184,22 @@ struct ChangedEntries: BitwiseCopyable {
             guard let block = ExchangedCode.block(of: bytes, in: image) else { continue }
             latest = block
             let sums = sums! + Int((block.lowerBound &- lowest) / UInt64(Memory.pageBytes))
-            func change(_ copy: UnsafeMutableRawPointer) { _ = go(.write, from: n, in: block, isPutting, copy) }
+            func go(_ step: Step, _ copy: UnsafeMutableRawPointer? = nil) -> UInt64 {
+                self.go(step, from: n, in: block, isPutting, copy, planned)
+            }
             let isExchanged =
                 isPutting
-                ? exchanged.put(block, in: go(.collect, from: n, in: block, true), sums: sums, change)
-                : exchanged.putBack(block, sums: sums, change)
-            if isExchanged { _ = go(.settle, from: n, in: block, isPutting) }
+                ? exchanged.put(block, in: go(.collect), sums: sums) { _ = go(.write, $0) }
+                : exchanged.putBack(block, sums: sums) { _ = go(.write, $0) }
+            if isExchanged { _ = go(.settle) }
         }
     }
     private enum Step { case collect, write, settle }
     /// Takes a step with each change of the block that is to be put in place, or back: collects the pages in which it is written and read, a bit
     /// each, which are returned; writes it to a copy of the block; notes that the copy is in place.
     @inline(never) private func go(
-        _ step: Step, from first: Int, in block: Range<UInt64>, _ isPutting: Bool, _ copy: UnsafeMutableRawPointer? = nil
+        _ step: Step, from first: Int, in block: Range<UInt64>, _ isPutting: Bool, _ copy: UnsafeMutableRawPointer?,
+        _ planned: UnsafeMutablePointer<PlannedCode>?
     ) -> UInt64 {
         let page = UInt64(Memory.pageBytes)
         var pages: UInt64 = 0, n = first &- 1
@@ -210,7 +213,9 @@ struct ChangedEntries: BitwiseCopyable {
             case .collect: pages |= 1 &<< (offset / page) | 1 &<< ((min(offset &+ 8, block.upperBound &- block.lowerBound) &- 1) / page)
             case .write:
                 let end = copy! + Int(block.upperBound &- block.lowerBound)
-                changes![n].isWritten = changes![n].write(isPutting: isPutting, to: copy! + Int(offset), until: end)
+                let isAsPlanned = planned?.pointee.has(changes![n], isSite: n < siteCount, BlockCopy(block: block, copy: copy!)) ?? true
+                changes![n].isWritten =
+                    isAsPlanned && changes![n].write(isPutting: isPutting, to: copy! + Int(offset), until: end)
             case .settle: changes![n].isInPlace = isPutting && changes![n].isWritten
             }
         }

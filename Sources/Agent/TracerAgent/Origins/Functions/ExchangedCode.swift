@@ -131,7 +131,7 @@ struct ExchangedCode {
         }
         var a: UInt64 = 1, b: UInt64 = 2, c: UInt64 = 3, d: UInt64 = 4, offset = 0
         while offset < Memory.pageBytes { // four that do not wait for each other
-            tracer_prefetch(page + (offset &+ 512)) // the processor itself looks no further than the end of a page
+            tracer_prefetch(page + (offset &+ 2048)) // the processor itself looks no further than the end of a page
             a = mixed(a, offset)
             b = mixed(b, offset &+ 16)
             c = mixed(c, offset &+ 32)

@@ -410,8 +410,7 @@ enum PatchedFunctions {
             }
         }
         if !isAsPlanned(&work, withUnsafePointer(to: &module.pointee.image) { $0 }) {
-            refuse(module, "its code differs from its plan: something has changed it")
-            return false
+            return refuseChanged(module)
         }
         if work.count == 0 { return true }
         // The same file at the same address as before: it has stubs.
@@ -467,26 +466,11 @@ enum PatchedFunctions {
     /// Threads may be running the module's code, or come back to any of it.
     private static func applyBesideThreads(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let image = withUnsafePointer(to: &module.pointee.image) { $0 }
-        if !isAsPlanned(&work, image) {
-            refuse(module, "its code differs from its plan: something has changed it")
-            return false
-        }
-        if work.count == 0 { return true }
-        if !areas[work.index].serves(work) && !exchangeArea(work) {
-            guard var area = makeFilledArea(&work, module) else { return false }
-            area.entries = chooseEntries(work, area, image)
-            if area.entries == nil {
-                refuse(module, "there is no memory for it")
-                return false
-            }
-            area.module = work.index
-            area.chosen = work.chosen
-            area.functionCount = work.plan.functionCount
-            area.chosenCount = work.count
-            area.choice = CallChoice.current
-            work.keepsChosen = true
-            if areas[work.index].entries != nil { _ = earlier.append(areas[work.index]) }
-            areas[work.index] = area
+        let isServed = askByNames(&work, image) && (areas[work.index].serves(work) || exchangeArea(work))
+        if !isServed {
+            if !isAsPlanned(&work, image) { return refuseChanged(module) }
+            if work.count == 0 { return true }
+            if !areas[work.index].serves(work) && !exchangeArea(work) && !makeEntries(&work, module) { return false }
         }
         let area = areas.pointer(work.index), plan = work.plan, chosen = work.chosen, base = work.base
         if area.pointee.chosenCount == work.count {
@@ -496,8 +480,46 @@ enum PatchedFunctions {
                 plan.number(at: UInt32(truncatingIfNeeded: function &- base)).map { chosen[$0] != 0 } ?? false
             }
         }
-        work.left = work.count &- area.pointee.entries!.put(in: image.pointee)
+        // If nothing has to be made of the code, the copies are looked at that are made anyway: to touch it maps its pages, which are then
+        // taken away again.
+        var planned = PlannedCode(plan: plan, image: image, base: base)
+        let count = area.pointee.entries!.put(in: image.pointee, isServed ? withUnsafeMutablePointer(to: &planned) { $0 } : nil)
+        if !planned.isWhole {
+            area.pointee.entries!.putBack(in: image.pointee)
+            return refuseChanged(module)
+        }
+        work.left = work.count &- count
         return true
+    }
+    /// False: what is in the module is not what its plan is of.
+    @inline(never) private static func askByNames(_ work: inout Work, _ image: UnsafePointer<Image>) -> Bool {
+        for n in 0..<work.plan.functionCount where work.chosen[n] == Work.isAsked {
+            if !EntryPatch.fits(work.plan.function(n).pointee, in: image, base: work.base) { return false }
+            work.ask(n, image)
+        }
+        return true
+    }
+    /// Makes stubs, and chooses what is to change so that the functions lead there. False: a line says why not.
+    @inline(never) private static func makeEntries(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
+        guard var area = makeFilledArea(&work, module) else { return false }
+        area.entries = chooseEntries(work, area, withUnsafePointer(to: &module.pointee.image) { $0 })
+        if area.entries == nil {
+            refuse(module, "there is no memory for it")
+            return false
+        }
+        area.module = work.index
+        area.chosen = work.chosen
+        area.functionCount = work.plan.functionCount
+        area.chosenCount = work.count
+        area.choice = CallChoice.current
+        work.keepsChosen = true
+        if areas[work.index].entries != nil { _ = earlier.append(areas[work.index]) }
+        areas[work.index] = area
+        return true
+    }
+    @inline(never) private static func refuseChanged(_ module: UnsafeMutablePointer<Module>) -> Bool {
+        refuse(module, "its code differs from its plan: something has changed it")
+        return false
     }
     /// Takes an earlier area of the module that has all that is chosen. False: there is none.
     private static func exchangeArea(_ work: Work) -> Bool {
