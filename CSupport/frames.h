@@ -100,6 +100,7 @@
 #define POSITION_CHUNK 24
 #define POSITION_MINIMUM 32
 #define POSITION_PENDING 40
+#define POSITION_PENDING_STACK 48
 
 // Caller's registers, as the slow path finds them around the stack pointer that a frame is known by.
 #if defined(__x86_64__) // three pushes below the return address, which RETURN_SLOT reaches
@@ -222,8 +223,9 @@ struct write_position {
     uint64_t base; // ticks that event times count from
     struct trace_chunk_header *chunk;
     uint64_t minimum_ticks;
-    uint64_t pending; // entry-only trampolines that have a word reserved and not written
-    uint64_t unused[2];
+    uint64_t pending; // entry-only trampolines that have a word reserved and not written …
+    uint64_t pending_stack; // … and at least the stack pointer of the outermost; 0 where there is none
+    uint64_t unused;
 };
 
 /// Thread-local, initial-exec. A new thread's copy says only that everything is still to be done.
@@ -243,6 +245,14 @@ struct throwing_call {
     struct frame_record *frame; // used for another call since, if that began at another time
     uint64_t enter_ticks, exception;
     uint64_t is_first; // 1: it raises the exception, 0: it lets it go on after a destructor has run
+};
+
+/// A chunk that was full while a signal had interrupted a trampoline, which may have a word reserved there.
+#define PENDING_CHUNKS 16
+struct pending_chunk {
+    void *address;
+    uint64_t byte_count;
+    uint64_t offset; // 0: it lies in no file any more, or in another process's
 };
 
 /// Everything of a thread that only the slow path needs.
@@ -308,6 +318,8 @@ struct thread_context {
     void *passed_chunk;
     uint64_t *passed_marks;
     uint64_t random, interval; // `interval`: calls that passed from one sample to the next
+    struct pending_chunk pending_chunks[PENDING_CHUNKS];
+    uint64_t pending_chunk_count;
 };
 
 /// Address range of the labels, from the first one to the end of the last block.
@@ -358,7 +370,8 @@ _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, position, T
                "thread state");
 _Static_assert(AT(write_position, cursor, POSITION_CURSOR) && AT(write_position, limit, POSITION_LIMIT) &&
                    AT(write_position, base, POSITION_BASE) && AT(write_position, chunk, POSITION_CHUNK) &&
-                   AT(write_position, minimum_ticks, POSITION_MINIMUM) && AT(write_position, pending, POSITION_PENDING),
+                   AT(write_position, minimum_ticks, POSITION_MINIMUM) && AT(write_position, pending, POSITION_PENDING) &&
+                   AT(write_position, pending_stack, POSITION_PENDING_STACK),
                "write position");
 _Static_assert(sizeof(struct thread_context) + 32 * FRAME_BYTES <= CONTEXT_BYTES, "thread context");
 
@@ -387,6 +400,7 @@ static inline struct frame_record *tracer_child(struct thread_context *context) 
 static inline uint32_t *tracer_children(struct thread_context *context) { return context->children; }
 static inline uint32_t *tracer_changing(struct thread_context *context) { return &context->is_changing; }
 static inline struct throwing_call *tracer_throws(struct thread_context *context) { return context->throws; }
+static inline struct pending_chunk *tracer_pending_chunks(struct thread_context *context) { return context->pending_chunks; }
 static inline char *tracer_asked_path(struct thread_context *context) { return context->asked_path; }
 #endif
 #endif

@@ -379,13 +379,24 @@
     sub x10, x10, x11
     b \slow
 .endm
-// The record in x9 is given up: everything was read from it. x16 = thread.
+// The record in x9 is given up: everything was read from it. Without a stack pointer, as it is now, it has no word reserved
+// (isWritePending). x16 = thread.
 .macro GIVE_UP
     ldr x11, [x9, #FRAME_BELOW]
     str xzr, [x9, #FRAME_EVENT]
+    str xzr, [x9, #FRAME_STACK_POINTER]
     TLS str x11, [x16, #THREAD_TOP]     // from here on a handler may reuse the record
 .endm
 
+// The word of an entry-only trampoline is written, or is not going to be. x16 = position.
+.macro INSTANT_DONE
+    ldr x9, [x16, #POSITION_PENDING]
+    sub x9, x9, #1
+    str x9, [x16, #POSITION_PENDING]
+    cbnz x9, .Lnested\@
+    str xzr, [x16, #POSITION_PENDING_STACK]
+.Lnested\@:
+.endm
 // An entry of no length. x11 = time, x16 = position, x17 = hook. A return address that is a label is no site.
 .macro INSTANT_WORD lse, refused, sited=0
     RESERVE \lse, 10, 16, 9, 8 + 8 * \sited
@@ -671,6 +682,7 @@ tracer_returned\variant:
     TLS ldr x16, [x16, #THREAD_CONTEXT]
     str xzr, [x9, #FRAME_EVENT]
     cbnz x12, .Lalternate_unlink\variant
+    str xzr, [x9, #FRAME_STACK_POINTER]
     ldr x11, [x9, #FRAME_BELOW]
     str x11, [x16, #CONTEXT_TOP]        // from here on a handler may reuse the record
     b .Lalternate_left\variant
@@ -996,6 +1008,7 @@ tracer_special\variant:
     tbz w11, #31, .Lcall\variant
 .Lunwanted\variant:
     // Not one of the calls that are wanted: the record, which is the top, is free again.
+    str xzr, [x9, #FRAME_STACK_POINTER]
     ldr x11, [x9, #FRAME_BELOW]
     THREAD x16, \far
     TLS str x11, [x16, #THREAD_TOP]
@@ -1030,6 +1043,12 @@ tracer_special\variant:
     b .Lpass\variant
 .Lunfiltered\variant:
     .endif
+    ldr x9, [x16, #POSITION_PENDING_STACK] // the outermost of those that are interrupted: a handler may leave it for good
+    cmp sp, x9
+    b.ls .Lcounted\variant
+    mov x9, sp
+    str x9, [x16, #POSITION_PENDING_STACK]
+.Lcounted\variant:
     ldr x9, [x16, #POSITION_PENDING]
     add x9, x9, #1
     str x9, [x16, #POSITION_PENDING]
@@ -1037,14 +1056,10 @@ tracer_special\variant:
     SITED .Lsited_instant\variant
     INSTANT_WORD \lse, .Linstant_refused\variant
 .Linstant_written\variant:
-    ldr x9, [x16, #POSITION_PENDING]
-    sub x9, x9, #1
-    str x9, [x16, #POSITION_PENDING]
+    INSTANT_DONE
     b .Lpass\variant
 .Linstant_refused\variant:
-    ldr x9, [x16, #POSITION_PENDING]
-    sub x9, x9, #1
-    str x9, [x16, #POSITION_PENDING]
+    INSTANT_DONE
     b .Lslow_enter\variant
 .Lspecial_call\variant:
     cmp w9, #KIND_ONCE
@@ -1795,6 +1810,7 @@ tracer_instrumented_enter:
     THREAD_STATE x16, x3
     ldr x11, [x9, #FRAME_BELOW]
     str xzr, [x9, #FRAME_EVENT]
+    str xzr, [x9, #FRAME_STACK_POINTER]
     str x11, [x16, #THREAD_TOP]
 .Linstrumented_slow_enter:
     INSTRUMENTED_OFF
@@ -1830,6 +1846,7 @@ tracer_instrumented_exit:
 .Linstrumented_ended:
     ldr x11, [x9, #FRAME_BELOW]
     str xzr, [x9, #FRAME_EVENT]
+    str xzr, [x9, #FRAME_STACK_POINTER]
     str x11, [x16, #THREAD_TOP]         // from here on a handler may reuse the record
     ret x12
 .Linstrumented_two_words:

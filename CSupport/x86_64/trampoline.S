@@ -355,13 +355,21 @@
     subq FRAME_ENTER(%rcx), %rax
     jmp \slow
 .endm
-// The record in rcx is given up: everything was read from it.
+// The record in rcx is given up: everything was read from it. Without a stack pointer, as it is now, it has no word reserved (isWritePending).
 .macro GIVE_UP
     movq FRAME_BELOW(%rcx), %rdx
     movq $0, FRAME_EVENT(%rcx)
+    movq $0, FRAME_STACK_POINTER(%rcx)
     TLS movq %rdx, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
 .endm
 
+// The word of an entry-only trampoline is written, or is not going to be. rcx = position.
+.macro INSTANT_DONE
+    decq POSITION_PENDING(%rcx)
+    jnz .Lnested\@
+    movq $0, POSITION_PENDING_STACK(%rcx)
+.Lnested\@:
+.endm
 // An entry of no length. rax = time, rcx = position, r11 = hook. A return address that is a label is no site.
 .macro INSTANT_WORD patched, refused, sited=0
     movl $(8 + 8 * \sited), %edx
@@ -654,6 +662,7 @@ tracer_returned\variant:
     movq $0, FRAME_EVENT(%rcx)
     testq %rsi, %rsi
     jnz .Lalternate_unlink\variant
+    movq $0, FRAME_STACK_POINTER(%rcx)
     movq FRAME_BELOW(%rcx), %rdi
     movq %rdi, CONTEXT_TOP(%rdx)        // from here on a handler may reuse the record
     jmp .Lalternate_left\variant
@@ -953,6 +962,7 @@ tracer_special\variant:
     movq %rax, SLOT(\patched)
     CFI_RETURN_ON_STACK
 .Lunwanted\variant:
+    movq $0, FRAME_STACK_POINTER(%rcx)
     movq FRAME_BELOW(%rcx), %rax
     TLS movq %rax, IN_TLS(THREAD_TOP)
     jmp .Lpass\variant
@@ -998,15 +1008,19 @@ tracer_special\variant:
     jmp .Lpass\variant
 .Lunfiltered\variant:
     .endif
+    cmpq POSITION_PENDING_STACK(%rcx), %rsp // the outermost of those that are interrupted: a handler may leave it for good
+    jbe .Lcounted\variant
+    movq %rsp, POSITION_PENDING_STACK(%rcx)
+.Lcounted\variant:
     incq POSITION_PENDING(%rcx)
     READ_CLOCK
     SITED .Lsited_instant\variant
     INSTANT_WORD \patched, .Linstant_refused\variant
 .Linstant_written\variant:
-    decq POSITION_PENDING(%rcx)
+    INSTANT_DONE
     jmp .Lpass\variant
 .Linstant_refused\variant:
-    decq POSITION_PENDING(%rcx)
+    INSTANT_DONE
     jmp .Lslow_enter\variant
     .ifeq \patched
 .Lspecial_call\variant:
@@ -1907,6 +1921,7 @@ tracer_instrumented_enter:
 .Linstrumented_undo:
     movq FRAME_BELOW(%rcx), %rdx
     movq $0, FRAME_EVENT(%rcx)
+    movq $0, FRAME_STACK_POINTER(%rcx)
     movq %rdx, %fs:THREAD_TOP(%r9)
 .Linstrumented_slow_enter:
     INSTRUMENTED_OFF .Linstrumented_passed
@@ -1941,6 +1956,7 @@ tracer_instrumented_exit:
 .Linstrumented_ended:
     movq FRAME_BELOW(%rcx), %rdx
     movq $0, FRAME_EVENT(%rcx)
+    movq $0, FRAME_STACK_POINTER(%rcx)
     movq %rdx, %fs:THREAD_TOP(%r9)      // from here on a handler may reuse the record
     retq
 .Linstrumented_two_words:

@@ -57,6 +57,8 @@ def storm(test, *activities):
             recorded += test.attach(process.pid, chance.choice((1, 10, 50)), *way)
             if process.poll() is not None:
                 raise Failed(f"{way}: {harness.describe(process.returncode)} {process.stderr.read()}")
+            kept = attached.mappings(process.pid, test.traces)
+            expect(not kept, f"{way}: {len(kept)} parts of a trace are mapped afterwards: {kept[:3]}")
             # Twice: a library may be loaded where another was when the list was made.
             changed = set(attached.changed_code(process.pid)) and set(attached.changed_code(process.pid))
             expect(not changed, f"{way}: code that is not as it was: {changed}")

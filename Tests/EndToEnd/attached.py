@@ -99,6 +99,11 @@ def descriptors(pid):
     return found
 
 
+def mappings(pid, folder):
+    """Lines of its map of files in a folder."""
+    return [line for line in suite.read(f"/proc/{pid}/maps").splitlines() if folder in line]
+
+
 def changed_code(pid):
     """Returns the files whose code in the process is not theirs. The loader's hook keeps a jump in the padding behind its return (start.md)."""
     found = []

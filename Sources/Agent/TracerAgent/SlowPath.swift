@@ -43,6 +43,7 @@ public func tracer_slow_enter(
         }
     }
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
+    recorder.forgetLeftEntries(at: stackPointer)
     stopAfterLoss()
     recorder.resumeFaultHandler()
     if kind == UInt8(KIND_INITIALIZER) {

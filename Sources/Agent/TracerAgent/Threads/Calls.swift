@@ -42,12 +42,11 @@ extension ThreadRecorder {
         if isOwn {
             dropAbandonedSignalFrames()
             leaveAlternateModeIfPossible()
-            // A record that is being filled may hold the stack pointer of its last use: dead only if its enter has been written,
-            // which happens after the stack pointer.
+            // A record that has only just been taken has no stack pointer: alive, for all that is known.
             unwind {
                 $0.pointee.stack_pointer > stackPointer
                     || $0.pointee.stack_pointer == stackPointer && (isTailCall || ThreadRecorder.mayShare($0, label))
-                    || ($0.isFilling && !isOpenInFile($0))
+                    || $0.isJustTaken
             }
         } else if ThreadRecorder.chainsFrames {
             endLeft(by: stackPointer, returningTo: isTailCall ? nil : spills.returnAddress)
@@ -176,7 +175,7 @@ extension ThreadRecorder {
             closeAlternate(frame, at: now)
         } else if top == frame {
             top = frame.pointee.below
-            frame.pointee.event = nil
+            frame.giveUp()
         } else {
             takeOut(frame)
         }

@@ -12,7 +12,7 @@ extension ThreadRecorder {
 
     /// A frame from before ends out of turn: its record leaves the chain, for good.
     func takeOut(_ frame: Frame) {
-        frame.pointee.event = nil
+        frame.giveUp()
         frame.pointee.below.pointee.above = frame.pointee.above
         if let above = frame.pointee.above { above.pointee.below = frame.pointee.below }
     }

@@ -12,6 +12,13 @@ extension UnsafeMutablePointer<frame_record> {
     private var eventBits: UInt { UInt(bitPattern: pointee.event) }
     /// A trampoline has taken the record and not yet filled it.
     var isFilling: Bool { eventBits == 0 }
+    /// The trampoline has not come to its stack pointer, nor to a word in the chunk: a record that is given up has none.
+    var isJustTaken: Bool { isFilling && pointee.stack_pointer == 0 }
+    /// It is free.
+    func giveUp() {
+        pointee.event = nil
+        pointee.stack_pointer = 0
+    }
     /// A trampoline is writing the frame's end.
     var isClosing: Bool { eventBits & UInt(FRAME_CLOSING) != 0 }
     var isElsewhere: Bool { eventBits & ~UInt(FRAME_CLOSING) == UInt(FRAME_ELSEWHERE) }

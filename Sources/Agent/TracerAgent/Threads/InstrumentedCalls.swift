@@ -115,7 +115,7 @@ extension ThreadRecorder {
             // Two at one stack pointer: the one is inlined into the other, unless they are one function.
             unwind {
                 $0.pointee.stack_pointer > own || $0.pointee.stack_pointer == own && $0.pointee.function != hook
-                    || ($0.isFilling && !isOpenInFile($0))
+                    || $0.isJustTaken
             }
         }
         if ReturnLabels.contains(site) && isRecorded(hook, ReturnLabels.label(containing: site), isOwn) { return }

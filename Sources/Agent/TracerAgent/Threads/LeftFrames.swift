@@ -112,7 +112,7 @@ extension ThreadRecorder {
         if target <= stackPointer || context.pointee.copies_stack != 0 { return }
         if isOwnStack(stackPointer) {
             if !isOwnStack(target) || isInsideSignalStack(stackPointer) { return }
-            unwind { $0.pointee.stack_pointer >= target || ($0.isFilling && !isOpenInFile($0)) }
+            unwind { $0.pointee.stack_pointer >= target || $0.isJustTaken }
         } else if let stack = KnownStacks.bounds(of: stackPointer), stack.contains(target) {
             endLeft(stack.lowerBound..<target, Clock.ticks())
         }

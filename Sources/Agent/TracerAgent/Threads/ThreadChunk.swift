@@ -23,7 +23,12 @@ extension ThreadRecorder {
     }
     @inline(never) private func openNextChunk() -> Bool {
         let isPending = isWritePending
-        if isPending { settleFrames() } else if growChunk() { return true }
+        if isPending {
+            settleFrames()
+        } else {
+            leavePendingChunks()
+            if growChunk() { return true }
+        }
         let own = countOwn(), frames = own &+ countAlternate() &+ Int(context.pointee.span_count)
         let stored = min(frames, ThreadRecorder.mostStoredFrames)
         guard let address = nextChunkAddress(holding: stored, isPending) else { return false }
@@ -109,8 +114,34 @@ extension ThreadRecorder {
         ThreadRecorder.nameThread(old.assumingMemoryBound(to: trace_chunk_header.self))
         ThreadRecorder.closeChunk(of: context)
         context.pointee.sequence &+= 1
+        if isPending { keepPending(old, oldBytes, at: oldOffset) }
         setChunk(address, offset, bytes)
-        if isPending { SpareChunks.forget(old) } else { ThreadRecorder.leaveChunk(old, oldBytes, at: oldOffset) }
+        if !isPending { ThreadRecorder.leaveChunk(old, oldBytes, at: oldOffset) }
+    }
+
+    /// A trampoline that a signal has interrupted may still write to the chunk: it stays mapped, and where it is, until no trampoline of the thread
+    /// is interrupted. Those that are too many stay for good: a handler runs on and on.
+    @inline(never) func keepPending(_ chunk: UnsafeMutableRawPointer, _ bytes: Int, at offset: UInt64) {
+        SpareChunks.forget(chunk)
+        ThreadRecorder.lock.lock()
+        defer { ThreadRecorder.lock.unlock() }
+        let count = context.pointee.pending_chunk_count
+        if count == UInt64(PENDING_CHUNKS) { return }
+        tracer_pending_chunks(context)[Int(count)] = pending_chunk(address: chunk, byte_count: UInt64(bytes), offset: offset)
+        context.pointee.pending_chunk_count = count &+ 1
+    }
+    /// Precondition: no write is pending.
+    @inline(never) func leavePendingChunks() {
+        while context.pointee.pending_chunk_count != 0 {
+            ThreadRecorder.lock.lock() // else a task that detaches might put memory where the chunk was
+            context.pointee.pending_chunk_count &-= 1
+            let chunk = tracer_pending_chunks(context)[Int(context.pointee.pending_chunk_count)]
+            ThreadRecorder.lock.unlock()
+            ThreadRecorder.leavePending(chunk)
+        }
+    }
+    @inline(never) static func leavePending(_ chunk: pending_chunk, isOwn: Bool = true) {
+        leaveChunk(chunk.address, Int(chunk.byte_count), at: isOwn && chunk.offset != 0 ? chunk.offset : nil)
     }
 
     private func mapChunk(_ bytes: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
@@ -217,12 +248,24 @@ extension ThreadRecorder {
         }
     }
 
+    /// A call is made at `stackPointer`: an entry-only trampoline that a signal interrupted further in is left for good, and all that came upon
+    /// it (siglongjmp).
+    @inline(never) func forgetLeftEntries(at stackPointer: UInt64) {
+        let outermost = position.pointee.pending_stack
+        if position.pointee.pending == 0 || outermost > stackPointer || !isOwnStack(outermost) || !isOwnStack(stackPointer)
+            || isInsideSignalStack(stackPointer)
+        {
+            return
+        }
+        position.pointee.pending = 0
+        position.pointee.pending_stack = 0
+    }
     /// True when a trampoline of this thread that a signal interrupted may have a word reserved in the chunk.
     var isWritePending: Bool {
         if position.pointee.pending > 0 || isAlternatePending { return true }
         var frame = top
         while frame != base {
-            if frame.isFilling || frame.isClosing { return true }
+            if frame.isFilling && !frame.isJustTaken || frame.isClosing { return true }
             if frame.isElsewhere { return false } // nor any below
             frame = frame.pointee.below
         }

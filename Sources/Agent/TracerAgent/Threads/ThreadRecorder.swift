@@ -104,13 +104,20 @@ struct ThreadRecorder {
         lock.lock()
         let isQuiet = tracer_load_acquire(&opening) == 0
         ThreadContexts.forAll {
-            guard let chunk = $0.pointee.chunk else { return }
-            tracer_mapping_remove(chunk)
-            Memory.replace(chunk, Int($0.pointee.chunk_bytes))
+            let pending = tracer_pending_chunks($0)!
+            for n in 0..<Int($0.pointee.pending_chunk_count) {
+                leaveFile(pending[n].address, pending[n].byte_count)
+                pending[n].offset = 0
+            }
+            if let chunk = $0.pointee.chunk { leaveFile(chunk, $0.pointee.chunk_bytes) }
         }
         FirstChunks.leaveFile(isQuiet: isQuiet)
         SpareChunks.leaveFile(isQuiet: isQuiet)
         lock.unlock()
+    }
+    @inline(never) private static func leaveFile(_ chunk: UnsafeMutableRawPointer, _ byteCount: UInt64) {
+        tracer_mapping_remove(chunk)
+        Memory.replace(chunk, Int(byteCount))
     }
     /// The agent is attached again, to another file. Every thread's chunk is full for now, so that none goes on in the old one.
     static func beginSession() {
@@ -140,9 +147,13 @@ struct ThreadRecorder {
         if isNew { findStack() }
         let chunk = context.pointee.chunk, bytes = Int(context.pointee.chunk_bytes), isPending = isWritePending
         detachChunk()
-        if let chunk, !isPending { Memory.release(chunk, bytes) } // memory of its own (leaveChunks)
+        if let chunk { // memory of its own (leaveChunks)
+            if isPending { keepPending(chunk, bytes, at: 0) } else { Memory.release(chunk, bytes) }
+        }
+        if !isPending { leavePendingChunks() }
         position.pointee = write_position(
-            cursor: nil, limit: nil, base: 0, chunk: nil, minimum_ticks: 0, pending: position.pointee.pending, unused: (0, 0))
+            cursor: nil, limit: nil, base: 0, chunk: nil, minimum_ticks: 0, pending: position.pointee.pending,
+            pending_stack: position.pointee.pending_stack, unused: 0)
         context.pointee.has_gap = 0
         register(isKnown: !isNew)
     }
@@ -210,6 +221,7 @@ struct ThreadRecorder {
         if let chunk = context.pointee.chunk {
             leaveChunk(chunk, Int(context.pointee.chunk_bytes), at: isOwn ? context.pointee.chunk_offset : nil)
         }
+        for n in 0..<Int(context.pointee.pending_chunk_count) { leavePending(tracer_pending_chunks(context)[n], isOwn: isOwn) }
         releaseCounters(of: context)
         if context.pointee.span_capacity != 0 {
             Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
@@ -253,6 +265,7 @@ struct ThreadRecorder {
         nextIndex = 0
         SpareChunks.becomeChild(besides: recorder.context.pointee.chunk)
         recorder.context.pointee.session = session
+        for n in 0..<Int(recorder.context.pointee.pending_chunk_count) { tracer_pending_chunks(recorder.context)[n].offset = 0 }
         recorder.detachChunk()
         recorder.stopCounting()
         leaveParentsFile()
@@ -268,8 +281,7 @@ struct ThreadRecorder {
             let start = tracer_mapping_next(&number, &byteCount)
             guard let address = UnsafeMutableRawPointer(bitPattern: UInt(start)) else { return }
             if start == header || MetadataWriter.has(start) { continue } // read from until the child has its own
-            tracer_mapping_remove(address)
-            Memory.replace(address, Int(byteCount))
+            leaveFile(address, byteCount)
         }
     }
     /// The mapped chunk belongs to another process.
@@ -581,7 +593,6 @@ struct ThreadRecorder {
     }
 
     /// Closes the frames above that were left by longjmp, an exception or a thread's end, until `isAlive` says stop.
-    /// A record that is empty is being filled by a trampoline that a signal interrupted: alive.
     @inline(__always) func unwind(_ isAlive: (Frame) -> Bool) {
         var frame = top
         while frame != base && !isAlive(frame) { frame = frame.pointee.below }
@@ -603,7 +614,7 @@ struct ThreadRecorder {
             }
             if context.pointee.load == frame { context.pointee.load = frame.outerLoad }
             top = frame.pointee.below
-            frame.pointee.event = nil
+            frame.giveUp()
             if count == 16383 {
                 writeUnwound(count, now)
                 count = 0
@@ -615,13 +626,18 @@ struct ThreadRecorder {
     /// Returns true if the file has the frame's enter and not its end. For a frame whose trampoline was interrupted by a signal handler
     /// that never returned to it (siglongjmp), only the chunk can show it: the words are read backwards to the enter that has exactly its
     /// time, past whatever the handler wrote.
-    func isOpenInFile(_ frame: Frame) -> Bool {
+    @inline(never) func isOpenInFile(_ frame: Frame) -> Bool {
         if !frame.isFilling && !frame.isClosing { return frame.isWritten }
         guard !frame.isElsewhere, let chunk = context.pointee.chunk, var word = position.pointee.cursor,
-            frame.pointee.enter_ticks >= position.pointee.base
+            frame.pointee.enter_ticks >= position.pointee.chunk.pointee.opened.ticks
         else { return frame.isElsewhere }
         let first = (chunk + Int(position.pointee.chunk.pointee.body_offset)).assumingMemoryBound(to: UInt64.self)
-        let after = frame.pointee.enter_ticks &- position.pointee.base
+        let enter = frame.written.map { $0 - 1 } // one that is being filled is known by its time alone
+        var base = position.pointee.base
+        func isEnter(_ word: UnsafeMutablePointer<UInt64>, after time: UInt64) -> Bool {
+            if let enter { return word == enter }
+            return frame.pointee.enter_ticks >= base && time == frame.pointee.enter_ticks &- base
+        }
         let function = frame.function
         var closed = 0 // frames whose end was passed and whose enter was not
         while word > first {
@@ -629,7 +645,10 @@ struct ThreadRecorder {
             let event = Event(word: word.pointee)
             switch event.kind {
             case .control:
-                if event.controlKind == .base { return false } // other times before it
+                if event.controlKind == .base { // which the handler may have set
+                    if enter == nil && frame.pointee.enter_ticks >= base { return false } // what is before it is older
+                    base = self.base(before: word, from: first)
+                }
                 if event.controlKind == .unwound { closed &+= Int(event.controlNumber) }
             case .exit:
                 closed &+= 1
@@ -640,12 +659,23 @@ struct ThreadRecorder {
                     return false
                 }
             case .complete:
-                if event.start == after && event.function == function { return false }
+                if isEnter(word, after: event.start) && event.function == function { return false }
             case .enter:
-                if event.time == after && event.function == function { return closed == 0 }
+                if isEnter(word, after: event.time) && event.function == function { return closed == 0 }
                 closed = max(closed &- 1, 0)
             }
         }
         return false
+    }
+    /// The base that words before a BASE word count from.
+    @inline(never) private func base(before latest: UnsafeMutablePointer<UInt64>, from first: UnsafeMutablePointer<UInt64>) -> UInt64 {
+        let opened = position.pointee.chunk.pointee.opened.ticks
+        var word = latest
+        while word > first {
+            word -= 1
+            let event = Event(word: word.pointee)
+            if event.kind == .control && event.controlKind == .base { return completed(event.payload, near: Ticks(opened)).raw }
+        }
+        return opened
     }
 }
