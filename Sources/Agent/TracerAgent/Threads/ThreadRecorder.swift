@@ -645,7 +645,7 @@ struct ThreadRecorder {
             let event = Event(word: word.pointee)
             switch event.kind {
             case .control:
-                if event.controlKind == .base { // which the handler may have set
+                if event.controlKind == .base { // the handler may have set it
                     if enter == nil && frame.pointee.enter_ticks >= base { return false } // what is before it is older
                     base = self.base(before: word, from: first)
                 }

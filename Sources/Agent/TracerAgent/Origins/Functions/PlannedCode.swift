@@ -1,4 +1,4 @@
-// Whether a module's code is still what its plan is of, asked of copies of blocks that are about to take their places.
+// A module's code, compared with its plan in copies of blocks that are about to take their places.
 import CSupport
 import CTraceLayout
 
