@@ -81,7 +81,7 @@ extension ThreadRecorder {
     }
 
     /// In a child that fork has just made, whose file is there: so are counters, at the address of its parent's, where private memory is now
-    /// (leaveParentsFile). False: there is no space for them just now.
+    /// (leaveMappings). False: there is no space for them just now.
     @discardableResult func renewCounters() -> Bool {
         guard let chunk = context.pointee.passed_chunk else { return false }
         let bytes = ThreadRecorder.passedBytes, offset = ThreadRecorder.countersOffset

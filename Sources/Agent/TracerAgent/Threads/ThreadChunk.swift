@@ -120,7 +120,7 @@ extension ThreadRecorder {
     }
 
     /// A trampoline that a signal has interrupted may still write to the chunk: it stays mapped, and where it is, until no trampoline of the thread
-    /// is interrupted. Those that are too many stay for good: a handler runs on and on.
+    /// is interrupted. Those that are too many stay for as long as the file is recorded to: a handler runs on and on.
     @inline(never) func keepPending(_ chunk: UnsafeMutableRawPointer, _ bytes: Int, at offset: UInt64) {
         SpareChunks.forget(chunk)
         ThreadRecorder.lock.lock()
@@ -251,9 +251,11 @@ extension ThreadRecorder {
     /// A call is made at `stackPointer`: an entry-only trampoline that a signal interrupted further in is left for good, and all that came upon
     /// it (siglongjmp).
     @inline(never) func forgetLeftEntries(at stackPointer: UInt64) {
+        if position.pointee.pending == 0 { return }
         let outermost = position.pointee.pending_stack
-        if position.pointee.pending == 0 || outermost > stackPointer || !isOwnStack(outermost) || !isOwnStack(stackPointer)
-            || isInsideSignalStack(stackPointer)
+        // 0: one goes on in a forked child, which a handler has made upon it, and whose count began anew.
+        if outermost != 0
+            && (outermost > stackPointer || !isOwnStack(outermost) || !isOwnStack(stackPointer) || isInsideSignalStack(stackPointer))
         {
             return
         }

@@ -113,6 +113,7 @@ struct ThreadRecorder {
         }
         FirstChunks.leaveFile(isQuiet: isQuiet)
         SpareChunks.leaveFile(isQuiet: isQuiet)
+        if isQuiet { leaveMappings() } // chunks that are in no list (keepPending)
         lock.unlock()
     }
     @inline(never) private static func leaveFile(_ chunk: UnsafeMutableRawPointer, _ byteCount: UInt64) {
@@ -268,19 +269,19 @@ struct ThreadRecorder {
         for n in 0..<Int(recorder.context.pointee.pending_chunk_count) { tracer_pending_chunks(recorder.context)[n].offset = 0 }
         recorder.detachChunk()
         recorder.stopCounting()
-        leaveParentsFile()
+        leaveMappings()
     }
 
     /// Puts private memory in the place of the parent's chunks and counters: a trampoline that a signal interrupted, whose handler has forked,
     /// goes on here with an address in one of them. In the parent's file it would add to words that the parent adds to, too: a call
     /// completed twice is the enter of another function.
-    private static func leaveParentsFile() {
+    @inline(never) private static func leaveMappings() {
         var number: UInt32 = 0, byteCount: UInt64 = 0
         let header = UInt64(UInt(bitPattern: TraceOutput.header))
         while true {
             let start = tracer_mapping_next(&number, &byteCount)
             guard let address = UnsafeMutableRawPointer(bitPattern: UInt(start)) else { return }
-            if start == header || MetadataWriter.has(start) { continue } // read from until the child has its own
+            if start == header || MetadataWriter.has(start) { continue } // read from until another file has its own
             leaveFile(address, byteCount)
         }
     }
