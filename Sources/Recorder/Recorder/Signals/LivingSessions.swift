@@ -3,6 +3,7 @@
 import CTraceLayout
 import Glibc
 import TraceFormat
+import Unwinding
 
 package enum LivingSessions {
     /// Returns true if a process may be alive that the program `root`, which has ended, or one of its children has started.
@@ -10,7 +11,7 @@ package enum LivingSessions {
         !look(since: root) { pid in
             switch run(of: pid) {
             case .none: true
-            case .some(let found): found != session
+            case .known(let found): found != session
             case .unknown: false
             }
         }
@@ -46,37 +47,27 @@ package enum LivingSessions {
 
     /// True if it shows that it is: who is not known to be of the run is never signalled.
     static func isPart(_ pid: pid_t, of session: UInt64) -> Bool {
-        if case .some(let found) = run(of: pid) { found == session } else { false }
+        if case .known(let found) = run(of: pid) { found == session } else { false }
     }
 
     /// The run that a process belongs to. Unknown: the agent is in it, and nothing says for whom.
-    private enum Run { case none, some(UInt64), unknown }
+    private enum Run { case none, known(UInt64), unknown }
     private static func run(of pid: pid_t) -> Run {
         guard let variables = environment(of: pid), !isAgents(pid) else { return .none }
-        if let session = session(in: variables) { return .some(session) }
-        let maps = (ProcessStatus.readAll("/proc/\(pid)/maps") ?? []).split(separator: 0x0a)
-        let agent = Array("/libtracer.so".utf8)
-        guard maps.contains(where: { $0.suffix(agent.count).elementsEqual(agent) }) else { return .none }
-        if let session = sessionOfTrace(among: maps) { return session == 0 ? .none : .some(session) }
+        if let session = session(in: variables) { return .known(session) }
+        let maps = ProcessMaps(pid: pid)
+        guard maps.contains(where: { $0.name.hasSuffix("/libtracer.so") }) else { return .none }
+        // Its own trace or, in a forked child without one, its parent's.
+        if let session = maps.lazy.compactMap({ $0.offset == 0 ? session(inTrace: $0.path) : nil }).first {
+            return session == 0 ? .none : .known(session)
+        }
         // It was recorded by LD_PRELOAD alone, or has loaded the agent itself. Or it has written over its environment, to show a title.
         return hasVariables(variables) ? .none : .unknown
     }
 
-    /// The one that is recorded in a trace that the process has mapped, its own or, in a forked child without one, its parent's.
-    private static func sessionOfTrace(among maps: [ArraySlice<UInt8>]) -> UInt64? {
-        for line in maps { // address, permissions, offset, device, inode, path (proc(5))
-            let fields = line.split(separator: 0x20, maxSplits: 5, omittingEmptySubsequences: true)
-            guard fields.count == 6, fields[1].last == UInt8(ascii: "s"), fields[2].allSatisfy({ $0 == UInt8(ascii: "0") }) else {
-                continue
-            }
-            let path = String(decoding: fields[5].drop { $0 == 0x20 }, as: UTF8.self)
-            var info = Glibc.stat()
-            guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG, let session = session(inTrace: path) else { continue }
-            return session
-        }
-        return nil
-    }
     private static func session(inTrace path: String) -> UInt64? {
+        var info = Glibc.stat()
+        guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil } // to open a device may do something
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return nil }
         defer { close(file) }
