@@ -181,7 +181,7 @@ struct thread_context;
 /// makes the record below the top again. Neither link changes while the record is in use.
 struct frame_record {
     uint64_t label; // and LABEL_TAIL, LABEL_WATCHED, LABEL_LOST
-    uint64_t stack_pointer; // at the stub's entry, less the registers that are spilled
+    uint64_t stack_pointer; // at the stub's entry, less the registers that are spilled; 0 in a free record of the chain
     struct frame_record *below, *above; // above: NULL at the end of what is allocated, or of TRACER_MAXDEPTH
     uint64_t *event;
     uint64_t enter_ticks;

@@ -625,15 +625,15 @@ struct ThreadRecorder {
     }
 
     /// Returns true if the file has the frame's enter and not its end. For a frame whose trampoline was interrupted by a signal handler
-    /// that never returned to it (siglongjmp), only the chunk can show it: the words are read backwards to the enter that has exactly its
-    /// time, past whatever the handler wrote.
+    /// that never returned to it (siglongjmp), only the chunk can show it: the words are read backwards to its enter, past whatever the
+    /// handler wrote. Of a frame that is being filled the enter is the one that has exactly its time.
     @inline(never) func isOpenInFile(_ frame: Frame) -> Bool {
         if !frame.isFilling && !frame.isClosing { return frame.isWritten }
         guard !frame.isElsewhere, let chunk = context.pointee.chunk, var word = position.pointee.cursor,
             frame.pointee.enter_ticks >= position.pointee.chunk.pointee.opened.ticks
         else { return frame.isElsewhere }
         let first = (chunk + Int(position.pointee.chunk.pointee.body_offset)).assumingMemoryBound(to: UInt64.self)
-        let enter = frame.written.map { $0 - 1 } // one that is being filled is known by its time alone
+        let enter = frame.written.map { $0 - 1 }
         var base = position.pointee.base
         func isEnter(_ word: UnsafeMutablePointer<UInt64>, after time: UInt64) -> Bool {
             if let enter { return word == enter }

@@ -470,7 +470,7 @@ enum PatchedFunctions {
         if !isServed {
             if !isAsPlanned(&work, image) { return refuseChanged(module) }
             if work.count == 0 { return true }
-            if !areas[work.index].serves(work) && !exchangeArea(work) && !makeEntries(&work, module) { return false }
+            if !makeEntries(&work, module) { return false }
         }
         let area = areas.pointer(work.index), plan = work.plan, chosen = work.chosen, base = work.base
         if area.pointee.chosenCount == work.count {

@@ -16,21 +16,24 @@ struct PlannedCode {
 
     /// Entries of a block come by rising addresses.
     @inline(never) mutating func has(_ change: CodeChange, isSite: Bool, _ code: BlockCopy) -> Bool {
-        let isThere: Bool
+        var isThere = false
         if isSite {
             isThere = EntryPatch.leads(change.address, to: change.function, in: image, copied: code.distance(change.address &- 2, 6))
         } else {
             let address = UInt32(truncatingIfNeeded: change.function &- base)
             if code.block.lowerBound != latest { function = plan.number(at: address) ?? 0 }
             latest = code.block.lowerBound
-            while plan.function(function).pointee.address < address { function = function &+ 1 }
-            let planned = plan.function(function).pointee, isShort = UInt32(planned.tactic) == PLAN_JUMP2.rawValue
-            let bytes = code.distance(base &+ UInt64(planned.address) &+ UInt64(planned.patch), UInt64(planned.replaced))
-            let landing = isShort ? code.distance(base &+ UInt64(planned.landing), 5) : bytes
-            isThere = EntryPatch.fits(planned, in: image, base: base, copied: bytes == landing ? bytes : 0)
+            while function < plan.functionCount && plan.function(function).pointee.address < address { function = function &+ 1 }
+            if function < plan.functionCount && plan.function(function).pointee.address == address { isThere = has(code) }
         }
         isWhole = isWhole && isThere
         return isThere
+    }
+    private func has(_ code: BlockCopy) -> Bool {
+        let planned = plan.function(function).pointee, isShort = UInt32(planned.tactic) == PLAN_JUMP2.rawValue
+        let bytes = code.distance(base &+ UInt64(planned.address) &+ UInt64(planned.patch), UInt64(planned.replaced))
+        let landing = isShort ? code.distance(base &+ UInt64(planned.landing), 5) : bytes
+        return EntryPatch.fits(planned, in: image, base: base, copied: bytes == landing ? bytes : 0)
     }
 }
 
