@@ -18,9 +18,8 @@ private final class LivingTrace {
 
     /// The thread has called function 1, and not returned.
     init(_ change: (inout TraceBuilder) -> Void = { _ in }) throws {
-        var time = timespec(), info = stat()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        start = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        var info = stat()
+        start = LivingTrace.now
         var builder = TraceBuilder(pid: UInt32(getpid()), start: start)
         builder.header.state = UInt32(TRACE_RECORDING)
         let boot = (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)) ?? ""
@@ -42,6 +41,12 @@ private final class LivingTrace {
     }
 
     deinit { close(descriptor) }
+
+    static var now: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
 
     func write(_ bytes: [UInt8], at offset: Int) {
         _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
@@ -174,6 +179,28 @@ private func reading(_ trace: LivingTrace) throws -> TopReading { try TopReading
         trace.set(3, .complete(2, after: 180, duration: 10)!)
         #expect(interval(reading) == ["main": [0, 0, 1], "a": [1, 1, 0]])
         #expect(interval(reading) == ["main": [0, 0, 1]])
+    }
+
+    /// A chunk that is being filled is read up to a word that is empty, until it is passed over. An interval may have ended by then.
+    @Test func callsFromBeforeTheReadingAreNotCountedThoughTheyAreReadLater() throws {
+        let trace = try LivingTrace()
+        trace.complete(2, 0..<3, from: 10)
+        trace.complete(2, 4..<6, from: 100)
+        trace.complete(2, 7..<8, from: 200)
+        let reading = try TopReading([trace.file.path]) { [] }
+        reading.endInterval()
+        for _ in 0..<4 { #expect(interval(reading) == ["main": [0, 0, 1]]) }
+        trace.set(8, .control(.base, LivingTrace.now))
+        trace.complete(3, 9..<12, from: 1)
+        #expect(interval(reading) == ["main": [0, 0, 1], "b": [3, 3, 0]])
+    }
+
+    /// All that were there when the first one was met are waited for once, together.
+    @Test func emptyWordsAreWaitedForTogether() throws {
+        let trace = try LivingTrace(), reading = try reading(trace)
+        for number in 0..<20 { trace.complete(2, 2 * number..<2 * number + 1, from: UInt64(100 * number)) }
+        #expect(interval(reading)["a"] == [1, 1, 0])
+        #expect(interval(reading)["a"] == [19, 19, 0])
     }
 
     @Test func callsThatMayBeTakenBackAreNotRead() throws {

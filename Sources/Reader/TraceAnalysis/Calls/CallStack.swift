@@ -675,6 +675,8 @@ extension CallStack where Sink: ContinuedSink & ~Copyable {
     /// Takes the thread's open calls from the stack, until the next `resume`.
     /// - Parameter time: a reading ends there; nil: it goes on, and the sink is not told
     mutating func suspend(at time: UInt64?) -> SuspendedCalls {
+        // What is read next may be from before `time`, and from before a bound that lies before it: the next event crosses that again.
+        let bound = nextBound
         if let time { advance(to: time) }
         var all = [Frame](repeating: .nobody, count: frames.count)
         for index in (0..<frames.count).reversed() {
@@ -694,7 +696,7 @@ extension CallStack where Sink: ContinuedSink & ~Copyable {
             beyond = 0
             forgetHidden()
         }
-        return SuspendedCalls(all, beyond: beyond, hidden: hidden, hiddenIndex: hiddenIndex, bound: nextBound)
+        return SuspendedCalls(all, beyond: beyond, hidden: hidden, hiddenIndex: hiddenIndex, bound: bound)
     }
 }
 

@@ -282,6 +282,7 @@ package final class GrowingTrace {
     /// Returns false if the chunk is another one by now: what was read of it before counts.
     private func read(_ chunk: Chunk, _ reading: ThreadReading) -> Bool {
         let stored = reading.chunk == nil ? reader.storedFrames(chunk) : []
+        reading.hasUnread = false
         // A chunk that is being filled has mostly little that is new.
         var wanted = chunk.isClosed ? ChunkReader.pieceBytes : reading.chunk == nil ? 4096 : 512
         while true {
@@ -320,23 +321,26 @@ package final class GrowingTrace {
     /// Returns how many of the words in the buffer cannot change any more, but for an enter at their end. They are in the buffer then.
     private func settledCount(_ chunk: Chunk, at position: Int, _ reading: ThreadReading) -> Int {
         let all = words.count / 8
-        var count = words.withWords { words in words.firstIndex(of: 0) ?? all }
-        if count < all {
-            let hasLater = words.withWords { words in words[(count + 1)...].contains { $0 != 0 } }
-            let place = position + count * 8
-            if !hasLater {
-                reading.emptyWord = nil
-            } else if reading.emptyWord != place {
-                reading.emptyWord = place
-            } else { // nothing has come: it is passed over, and looked for later
-                reading.emptyWord = nil
-                count = words.withWords { words in words[(count + 1)...].firstIndex(of: 0) ?? all }
-            }
+        let (first, written) = words.withWords { words in
+            (words.firstIndex(of: 0) ?? all, words.lastIndex { $0 != 0 }.map { $0 + 1 } ?? 0)
+        }
+        var count = first
+        if first >= written {
+            reading.awaited = nil
+        } else if let awaited = reading.awaited, awaited.word == position + first * 8 {
+            // Nothing has come: it is passed over, and looked for later.
+            let known = min(max((awaited.end - position) / 8, first + 1), all)
+            count = words.withWords { words in words[known...].firstIndex(of: 0) ?? all }
+            reading.awaited = count < written ? (position + count * 8, position + written * 8) : nil
+        } else {
+            reading.awaited = (position + first * 8, position + written * 8)
         }
         // What was there when the first reading ended, but for its end, is as it will stay: the second one has that.
         file.read(count * 8, at: chunk.offset + UInt64(position), into: &words)
         count = min(count, words.count / 8)
-        return header.minimum_ticks > 0 ? keptCount(count, from: reading.chunk == nil ? chunk.base : reading.decoder.base) : count
+        if header.minimum_ticks > 0 { count = keptCount(count, from: reading.chunk == nil ? chunk.base : reading.decoder.base) }
+        reading.hasUnread = count < written
+        return count
     }
 
     /// Under a time filter, calls may be taken back that have not lasted so long.
@@ -521,8 +525,7 @@ package final class GrowingTrace {
 
     /// It had ended before the last look, which found all that it has written: nothing comes of it any more.
     private func isReadWhole(_ reading: ThreadReading) -> Bool {
-        reading.wasEnded && !places.mayMissChunks && reading.emptyWord == nil
-            && reading.pending.keys.allSatisfy { $0 == reading.sequence && reading.chunk != nil }
+        reading.wasEnded && !places.mayMissChunks && reading.isReadWhole
     }
 
     private func noteEnds() {

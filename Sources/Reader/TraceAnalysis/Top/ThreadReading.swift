@@ -12,8 +12,11 @@ final class ThreadReading {
     var decoder = EventDecoder(opened: 0, after: 0)
     /// The last word that was read was an enter: it becomes a complete call if nothing is called in it (trampoline.md).
     var endsInEnter = false
-    /// Offset of an empty word that others follow; it is waited for once.
-    var emptyWord: Int?
+    /// Offsets of an empty word that others follow, and of the end of those that were there when it was met: it is waited for once, and with it
+    /// all that are empty until there. nil: none is waited for.
+    var awaited: (word: Int, end: Int)?
+    /// The chunk has words that were not read, since they may still change.
+    var hasUnread = false
     /// Words that were empty: those of trampolines that a signal had interrupted.
     var late: [LateWord] = []
     /// Chunks that have been found and not read, by their numbers: a copy is found once.
@@ -68,7 +71,8 @@ final class ThreadReading {
         decoder = EventDecoder(opened: chunk.base, after: chunk.sequence == 0 ? 0 : chunk.opened.ticks, scale.correction)
         counters = (0, 0)
         endsInEnter = false
-        emptyWord = nil
+        awaited = nil
+        hasUnread = false
     }
 
     /// Takes note of a chunk, as its header is now.
@@ -95,6 +99,9 @@ final class ThreadReading {
     }
 
     func end(at time: UInt64) { ended = time }
+
+    /// Everything that was found of it has been read.
+    var isReadWhole: Bool { !hasUnread && pending.keys.allSatisfy { $0 == sequence && chunk != nil } }
 
     /// Goes on with a later chunk; what lies between is not known.
     func skip(to next: UInt64) {
