@@ -450,6 +450,71 @@ def gdb_full_chunk(test):
     expect(len(looks) >= 150 and full, f"{len(looks)} looks, {full} frames of a full chunk\n{output[-1500:]}")
 
 
+FORKED = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long sum;
+static volatile int status;
+static pthread_t busy;
+static void handler(int number) { for (int i = 0; i < 3000; i++) sum += strtol("7", NULL, 10); }
+static void *work(void *unused) { for (;;) sum += strtol("12", NULL, 10); return unused; }
+static void *interrupt(void *unused) { for (;;) { pthread_kill(busy, SIGUSR1); usleep(300); } return unused; }
+__attribute__((noinline)) void checked(void) { __asm__ volatile("" ::: "memory"); }
+int main(void) {
+    pthread_t other;
+    signal(SIGUSR1, handler);
+    pthread_create(&busy, NULL, work, NULL);
+    pthread_create(&other, NULL, interrupt, NULL);
+    for (;;) {
+        int now;
+        pid_t child = fork();
+        if (!child) _exit((int)strtol("3", NULL, 10));
+        waitpid(child, &now, 0);
+        status = now;
+        checked();
+    }
+}
+"""
+# The busy thread is stopped where it keeps its full chunk, since a handler has interrupted a trampoline, and instructions later, while the first
+# thread alone goes on and forks. Where the latter waits for a lock of the agent's that the former has, the former goes on first.
+STOPS = """import os, re, signal, subprocess, threading
+def run(*commands):
+    for command in commands: gdb.execute(command)
+run("handle all nostop noprint pass", "handle SIGINT stop nopass", "break checked", "run")
+pid = gdb.selected_inferior().pid
+base = next(line for line in open(f"/proc/{pid}/maps") if line.rstrip().endswith("/libtracer.so")).split()
+names = subprocess.run(["nm", base[-1]], capture_output=True, text=True).stdout
+keeps = int(next(line for line in names.splitlines() if "11keepPending" in line).split()[0], 16)
+run("delete", f"break *{int(base[0].split('-')[0], 16) + keeps}", "continue")
+stopped = gdb.selected_thread().num
+run("finish", "delete", "break checked", "set scheduler-locking on")
+for steps in (0, 3, 10, 30, 100, 300, 1000):
+    run(f"thread {stopped}", *[f"stepi {steps}"] * (steps > 0), "thread 1")
+    for _ in range(2):
+        interruption = threading.Timer(10, os.kill, (pid, signal.SIGINT))
+        interruption.start()
+        run("continue")
+        interruption.cancel()
+        if gdb.selected_frame().name() != "checked": break
+        print("ended with", int(gdb.parse_and_eval("status")), "after", steps)
+run("kill")
+"""
+
+
+def gdb_forks_while_a_chunk_is_given_up(test):
+    """A forked child finds the memory of another thread as it was in that moment, in the midst of what it did."""
+    if test.settings.bare_only:
+        return
+    program = test.compile("forked", "-O1", "-g", "-pthread", source=FORKED, compiler=build.DRIVERS["gcc"][".c"])
+    output = test.runs(program, "set environment TRACER_CHILDREN=off", f"source {test.write('stops.py', STOPS)}")
+    ends = re.findall(r"^ended with (\d+) after (\d+)", output, re.M)
+    expect(len(ends) >= 8 and {end for end, _ in ends} == {str(3 << 8)}, f"{ends}\n{output[-1500:]}")
+
+
 def gdb_attach_again_and_again(test):
     """Four threads run; gdb attaches and detaches twenty times, or until it has found a recorded call: whole stacks each time, and nothing
     lost."""

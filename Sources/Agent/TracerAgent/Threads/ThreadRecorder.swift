@@ -219,10 +219,13 @@ struct ThreadRecorder {
     }
     /// `isOwn`: its chunk lies in this process's file, not in that of a parent.
     private static func release(_ context: ThreadContext, isOwn: Bool) {
-        if let chunk = context.pointee.chunk {
-            leaveChunk(chunk, Int(context.pointee.chunk_bytes), at: isOwn ? context.pointee.chunk_offset : nil)
+        let chunk = context.pointee.chunk
+        if let chunk { leaveChunk(chunk, Int(context.pointee.chunk_bytes), at: isOwn ? context.pointee.chunk_offset : nil) }
+        for n in 0..<Int(context.pointee.pending_chunk_count) {
+            // A thread that had just kept its chunk when another one forked has it twice (replaceChunk).
+            let pending = tracer_pending_chunks(context)[n]
+            if pending.address != chunk { leavePending(pending, isOwn: isOwn) }
         }
-        for n in 0..<Int(context.pointee.pending_chunk_count) { leavePending(tracer_pending_chunks(context)[n], isOwn: isOwn) }
         releaseCounters(of: context)
         if context.pointee.span_capacity != 0 {
             Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
