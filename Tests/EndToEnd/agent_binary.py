@@ -17,7 +17,7 @@ def exports_only_the_public_api(test):
              if line.split()[-2] in "TDBRVW"}
     header = suite.read(os.path.join(build.ROOT, "CSupport/include/tracer.h"))
     wanted = set(re.findall(r"^(?:void|int) (tracer_\w+)\(.*__attribute__\(\(weak\)\);", header, re.MULTILINE))
-    wanted |= {"tracer_load_mode", "tracer_attach", "tracer_detach", "tracer_attach_task", "tracer_detach_task", "tracer_task_result"}  # for tracer attach
+    wanted |= {"tracer_load_mode", "tracer_attach", "tracer_detach", "tracer_attach_task", "tracer_detach_task", "tracer_task_result", "tracer_detach_stack"}  # for tracer attach
     expect(names == wanted, f"exported: {sorted(names)}, tracer.h declares {sorted(wanted)}")
 
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -152,7 +153,7 @@ def undisturbed(test, *options):
             expect(not changed_code(process.pid), f"code that is not as it was: {changed_code(process.pid)}")
             expect(" 0 filtered, 0 dropped" in tool.said, tool.said)
             counts = asked(process)
-            expect(counts[1:3] + counts[4:] == [0, 0, 0, 0], f"interrupted, early, late, other, wrong: {counts[1:]}")
+            expect(counts[1:3] + counts[4:] == [0, 0, 0, 0], f"interrupted, early, late, other, wrong, the last other: {counts[1:]}")
             # A wait may have been under way since the attach before.
             # A thread stands still as well until the tool has noticed that it has stopped.
             stood, before_that = stood_still(tool.said) + tool.waited, stood
@@ -251,6 +252,64 @@ def goes_on_where_a_killed_tool_has_left_off(test):
             rows = {row["name"]: row["calls"] for row in test.json("report", test.trace(name))["functions"]}
             expect(rows["before"] >= least and (rows.get("own", 0) >= least) == (name == "first.trace"), f"{name}: {rows}, {least}")
         test.ends_well(process)
+
+
+def lets_go_of_a_process_that_may_map_nothing_more(test):
+    """RLIMIT_AS is reached while it is recorded: by the program, or by what the agent has mapped."""
+    for options in (), ("--functions", "*", "--functions", "libc.so.6!*"):
+        with test.running() as process:
+            with test.attached(process.pid, *options):
+                goes_on(process, 1000)
+                pages = int(suite.read(f"/proc/{process.pid}/statm").split()[0])
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (pages * resource.getpagesize(), resource.RLIM_INFINITY))
+                goes_on(process, 1000)
+            left = mappings(process.pid, ".trace")
+            expect(not left, f"{options}: {left}")
+            expect(not changed_code(process.pid), f"{options}: the code of {changed_code(process.pid)} is not the file's")
+            goes_on(process, 1000)
+            test.ends_well(process)
+
+
+FULL = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define FUNCTION __attribute__((noinline, noclone, used))
+static volatile long calls;
+FUNCTION static long step(long n) { calls += n; return calls; }
+int main(void) {
+    char line[16];
+    const size_t most = 70000, page = 4096;
+    char *all = mmap(NULL, most * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    while (fgets(line, sizeof line, stdin) && strcmp(line, "end\n")) {
+        /* Every other page is a mapping of its own, until there may be no more (vm.max_map_count). */
+        if (!strcmp(line, "fill\n")) for (size_t n = 0; n < most && !mprotect(all + n * page, page, PROT_READ); n += 2);
+        if (!strcmp(line, "clear\n")) mprotect(all, most * page, PROT_NONE);
+        for (int n = 0; n < 1000; n++) step(1);
+        printf("%ld\n", calls);
+    }
+    return 0;
+}
+"""
+
+
+def says_that_code_is_not_put_back_where_there_may_be_no_more_mappings(test):
+    test.compile("full", "-O1", source=FULL, compiler=build.DRIVERS["gcc"][".c"])
+    options = "--functions", "*", "--functions", "libc.so.6!*"
+    with test.running(program=test.path("full")) as process:
+        with test.attached(process.pid, *options) as tool:
+            asked(process, "go")
+            asked(process, "fill")
+        expect(bool(changed_code(process.pid)) == ("still lead through the agent" in tool.said), f"{changed_code(process.pid)}: {tool.said}")
+        asked(process, "clear")
+        with test.attached(process.pid, *options) as tool:
+            asked(process, "go")
+        expect(not changed_code(process.pid) and "still lead" not in tool.said, f"{changed_code(process.pid)}: {tool.said}")
+        expect(asked(process, "go") == [5000], "calls of the program")
+        out, err = process.communicate("end\n", timeout=harness.HANGS)
+        expect((process.returncode, out, err) == (0, "", ""), f"{harness.describe(process.returncode)}: {out!r} {err!r}")
 
 
 def uses_what_it_has_made_for_other_functions_again(test):

@@ -84,7 +84,7 @@ extension Agent {
         ThreadRecorder.releaseAllDead()
         ProcessTitle.write()
         leaveFile()
-        return TRACE_ATTACH_DONE
+        return PatchedFunctions.areAnyLeft ? TRACE_ATTACH_CODE_LEFT : TRACE_ATTACH_DONE
     }
 
     /// The file is complete, and the process has no mapping of it.

@@ -2,7 +2,7 @@
 // A process that is attached to: threads that wait in many ways and count what they should not see, threads that compute, and one that calls
 // another module all the time. It answers on its standard output what is asked on its standard input: a word a line. To `count` it answers how
 // many calls it has made; how many waits were interrupted, and how many ended early; by how many microseconds the latest was late since it was last
-// asked; other errors; wrong results.
+// asked; other errors; wrong results; and after such an error, 1000 times the number of the last wait that ended so, with its errno.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -34,7 +34,7 @@
 
 long before(long), after(long);
 
-static _Atomic long calls, interrupted, early, late, other, wrong, turns, looks;
+static _Atomic long calls, interrupted, early, late, other, wrong, turns, looks, strange;
 static _Atomic int is_over;
 
 static double now(void) {
@@ -227,7 +227,7 @@ static void *wait_on(void *given) {
         int result = wait->once();
         double took = now() - begin;
         if (result < 0 && errno == EINTR) interrupted++;
-        else if (result) other++;
+        else if (result) strange = 1000 * (wait - waits) + (result < 0 ? errno : 999), other++;
         else if (took < 0.001 * (MS - 2) && !wait->may_be_early) early++;
         long excess = (long)(1e6 * (took - 0.001 * MS - (run_delay() - delay)));
         if (!wait->is_timed || excess < 10000) continue;
@@ -371,7 +371,8 @@ int main(int count, char **words) {
         } else if (!strcmp(line, "end\n")) {
             break;
         } else {
-            printf("%ld %ld %ld %ld %ld %ld\n", (long)calls, (long)interrupted, (long)early, atomic_exchange(&late, 0), (long)other, (long)wrong);
+            printf("%ld %ld %ld %ld %ld %ld", (long)calls, (long)interrupted, (long)early, atomic_exchange(&late, 0), (long)other, (long)wrong);
+            printf(strange ? " %ld\n" : "\n", (long)strange);
         }
         fflush(stdout);
     }

@@ -64,9 +64,9 @@ enum Memory {
         release(UnsafeMutableRawPointer(bitPattern: result), byteCount) // before Linux 4.17 a mere hint
         return nil
     }
-    /// Puts zeroed private pages in the place of others.
-    static func replace(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
-        _ = SystemCall.call(SystemCall.mmap, bits(address), byteCount, readWrite, Mapping.pages | Mapping.fixed, -1, 0)
+    /// Puts zeroed private pages in the place of others. False when the kernel refuses; nothing has changed then.
+    @discardableResult static func replace(_ address: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+        !failed(SystemCall.call(SystemCall.mmap, bits(address), byteCount, readWrite, Mapping.pages | Mapping.fixed, -1, 0))
     }
     /// True when the word there may be read: a futex's value is compared before anything is waited for, and then not for long
     /// (kernel/futex/waitwake.c, futex_wait_setup). Valgrind, too, knows this call.

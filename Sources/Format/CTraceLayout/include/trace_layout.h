@@ -45,6 +45,9 @@
 #define TRACE_PASSED_BYTES 8192 /* size of a chunk with one PASSED record, which has … */
 #define TRACE_PASSED_COUNTERS 1006 /* … so many counters of a thread */
 
+// Reserved as the process is attached to, for the task that detaches: a multiple of all sizes of pages.
+#define TRACE_DETACH_STACK_BYTES 0x30000
+
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
@@ -76,7 +79,8 @@ enum trace_attach_result {
     TRACE_ATTACH_CHILD = 8,        // the process was forked from one that had been attached to
     TRACE_ATTACH_CONFINED = 9,     // the process has restricted its system calls
     TRACE_ATTACH_NAMESPACE = 10,   // the library is in a namespace of its own (dlmopen), or was not loaded to be attached
-    TRACE_ATTACH_NOT_ATTACHED = 11 // there is nothing to detach from
+    TRACE_ATTACH_NOT_ATTACHED = 11, // there is nothing to detach from
+    TRACE_ATTACH_CODE_LEFT = 12     // detached, but the kernel has refused to put the code of some functions back
 };
 #define TRACE_EXIT_KNOWN 0x100000000ull  // in exit_status
 #define TRACE_EXIT_SIGNAL 0x200000000ull // likewise: a signal ended the process, it did not exit with 128 + n itself

@@ -23,6 +23,8 @@ package struct AgentInjection {
     private static let callBytes: UInt64 = 256 << 10
     /// For the agent's work in the process, and what it is told.
     private static let taskBytes: UInt64 = 512 << 10
+    /// Functions of attach_task.S.
+    private enum Task: String { case attach = "tracer_attach_task", detach = "tracer_detach_task" }
     private static let patience: UInt64 = 60_000_000_000
     /// What `tracer_task_result` is until the task has written it.
     private static let unknown = [UInt8](repeating: 0xff, count: 4)
@@ -42,16 +44,21 @@ package struct AgentInjection {
     /// ends before. Nobody else records the process (`AttachClaim`).
     package mutating func begin(_ settings: [(name: String, value: String)]) throws(Refusal) {
         let text: [UInt8] = settings.flatMap { Array("\($0.name)=\($0.value)".utf8) + [UInt8(0)] } + [0]
-        var result = try run("tracer_attach_task", telling: text, loads: true)
+        var result = try run(.attach, telling: text)
         if result == TRACE_ATTACH_RECORDING {
-            try end()
-            result = try run("tracer_attach_task", telling: text, loads: true)
+            _ = try end()
+            result = try run(.attach, telling: text)
         }
         try check(result)
     }
 
-    /// Has it end, and take back what it changed.
-    package mutating func end() throws(Refusal) { try check(try run("tracer_detach_task", telling: [0], loads: false)) }
+    /// Has it end, and take back what it changed. False: the code of some functions is not as it was, since the process may map nothing more.
+    package mutating func end() throws(Refusal) -> Bool {
+        let result = try run(.detach, telling: [0])
+        if result == TRACE_ATTACH_CODE_LEFT { return false }
+        try check(result)
+        return true
+    }
 
     private func check(_ result: trace_attach_result) throws(Refusal) {
         if result == TRACE_ATTACH_DONE { return }
@@ -59,19 +66,29 @@ package struct AgentInjection {
         throw target.awaitChange(100_000_000) ?? .cannotRun("process \(target.pid) \(Self.reason(result))")
     }
 
-    private mutating func run(_ function: String, telling text: [UInt8], loads: Bool) throws(Refusal) -> trace_attach_result {
+    private mutating func run(_ task: Task, telling text: [UInt8]) throws(Refusal) -> trace_attach_result {
         guard UInt64(text.count) <= Self.taskBytes / 4 else { throw .usage("the settings have \(text.count) bytes: give fewer globs") }
         let known = try agentBias()
-        guard known != nil || loads else { throw .cannotRun("the agent is not in process \(target.pid) any more: has it called exec?") }
-        let entry = try address(of: function, in: symbols), result = try address(of: "tracer_task_result", in: variables)
+        guard known != nil || task == .attach else {
+            throw .cannotRun("the agent is not in process \(target.pid) any more: has it called exec?")
+        }
+        let entry = try address(of: task.rawValue, in: symbols), result = try address(of: "tracer_task_result", in: variables)
+        let reserve = try address(of: "tracer_detach_stack", in: variables)
         let image = known == nil ? try libraryImage() : []
         var search = ThreadSearch(target, isForLoading: known == nil)
         let thread = try search.find()
-        var task: pid_t = 0, bias: UInt64 = 0, failure: Error?
+        var begun: pid_t = 0, bias: UInt64 = 0, failure: Error?
         do {
             bias = try known ?? load(image, thread)
             guard target.memory.write(Self.unknown, at: bias &+ result) else { throw LedThread.Failure.refused(EFAULT) }
-            task = try begin(bias &+ entry, telling: text, thread)
+            let stack: Range<UInt64>
+            do {
+                stack = try { $0..<$0 &+ Self.taskBytes }(memory(Self.taskBytes, thread))
+            } catch LedThread.Failure.refused(ENOMEM) where task == .detach { // it can be let go all the same
+                guard let start = target.memory.word(bias &+ reserve), start != 0 else { throw LedThread.Failure.refused(ENOMEM) }
+                stack = start..<start &+ UInt64(TRACE_DETACH_STACK_BYTES)
+            }
+            begun = try begin(bias &+ entry, telling: text, on: stack, thread)
         } catch {
             failure = error
         }
@@ -85,7 +102,7 @@ package struct AgentInjection {
         }
         // Only now: what has killed the thread may have waited until it was let go.
         if let failure { throw failure as? Refusal ?? refusal(failure as? LedThread.Failure ?? .isGone) }
-        return try waitForEnd(of: task, result: bias &+ result)
+        return try waitForEnd(of: begun, result: bias &+ result)
     }
 
     private func refusal(_ failure: LedThread.Failure) -> Refusal {
@@ -192,10 +209,10 @@ package struct AgentInjection {
         return UInt64(result)
     }
 
-    private func begin(_ entry: UInt64, telling text: [UInt8], _ thread: LedThread) throws -> pid_t {
-        let stack = try memory(Self.taskBytes, thread)
-        guard target.memory.write(text, at: stack) else { throw LedThread.Failure.refused(EFAULT) }
-        return try thread.begin(task: entry, stack, stack: stack, stackBytes: Self.taskBytes)
+    private func begin(_ entry: UInt64, telling text: [UInt8], on stack: Range<UInt64>, _ thread: LedThread) throws -> pid_t {
+        guard target.memory.write(text, at: stack.lowerBound) else { throw LedThread.Failure.refused(EFAULT) }
+        return try thread.begin(
+            task: entry, stack.lowerBound, stack: stack.lowerBound, stackBytes: stack.upperBound &- stack.lowerBound)
     }
 
     /// Until the task has ended. Returns what it says.

@@ -20,6 +20,8 @@ package struct AttachedRun {
     package struct Result: Sendable {
         package var recording: RecordingResult
         package var end: End
+        /// The code of some functions still leads through the agent.
+        package var leavesCode: Bool
         package var stops: AgentInjection.Stops
     }
 
@@ -181,9 +183,10 @@ package struct AttachedRun {
         keeper?.kernel = kernel
         let server = kernel.flatMap { ExcerptServer($0, session: session) }
         var end = follow(watch, process, waited, until: limit.map { begun &+ $0 }, &keeper, kernel)
+        var leavesCode = false
         if end == .detached {
             do {
-                try injection.end()
+                leavesCode = try !injection.end()
             } catch {
                 end =
                     hasEnded(process)
@@ -197,7 +200,7 @@ package struct AttachedRun {
         let appendix = kernel.map { KernelAppendix($0) }
         var recording = tidied(isReplaced: end == .programReplaced, appendix)
         recording.snapshots = snapshots
-        return Result(recording: recording, end: end, stops: injection.stops)
+        return Result(recording: recording, end: end, leavesCode: leavesCode, stops: injection.stops)
     }
 
     /// Each thread of the process has an event for each CPU, and as many as a process may have by default are too few for some.
@@ -294,7 +297,7 @@ package struct AttachedRun {
             else { continue }
             do {
                 var injection = try AgentInjection(AttachTarget(pid: pid))
-                try injection.end()
+                _ = try injection.end()
             } catch {
                 areGone = false
             }

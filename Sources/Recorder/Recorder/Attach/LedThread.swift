@@ -123,7 +123,7 @@ struct LedThread {
         throw .isLocked
     }
 
-    /// Begins a thread that runs a function of Sources/Agent/AgentEntry/attach_task.S, on a stack that it will unmap. It is let go at once. Returns its id.
+    /// Begins a thread that runs a function of Sources/Agent/AgentEntry/attach_task.S, on a stack of whole pages. It is let go at once. Returns its id.
     func begin(task function: UInt64, _ argument: UInt64, stack: UInt64, stackBytes: UInt64) throws(Failure) -> pid_t {
         try begin(RECORDER_CLONE, [UInt64(RECORDER_TASK_FLAGS), stack &+ stackBytes])
         try Self.check(recorder_tracee_follow(tid, 1))

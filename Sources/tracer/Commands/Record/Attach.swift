@@ -102,6 +102,11 @@ struct Attach: ParsableCommand {
             case .left: break
             }
             RecordSummary(result.recording).print()
+            if result.leavesCode {
+                complain(
+                    "note: the process may map nothing more, and some of its functions still lead through the agent: tracer attach \(pid) --for 1s, later, takes that back"
+                )
+            }
             complain(
                 "to attach and to let go, a thread stood still \(counted(result.stops.count, "time")), at most \(readable(Nanoseconds(result.stops.longest)))"
             )

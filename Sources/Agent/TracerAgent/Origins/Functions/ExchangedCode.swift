@@ -17,13 +17,11 @@ struct ExchangedCode {
 
     private static var mostBytes: Int { Memory.pageBytes &* 64 }
 
-    /// The copy of a block. Kept: to make its pages anew for each of some hundred blocks costs more than all copying.
+    /// The copy of a block. Kept: to make its pages anew for each of some hundred blocks costs more than all copying, and a process that may map
+    /// nothing more needs it to be put back.
     nonisolated(unsafe) private static var space: UnsafeMutableRawPointer?
     private static func copySpace() -> UnsafeMutableRawPointer? {
-        if space == nil, let pages = Memory.pages(mostBytes) {
-            Memory.populate(pages, mostBytes)
-            space = pages
-        }
+        if space == nil { space = Memory.pages(mostBytes) }
         return space
     }
 
@@ -77,7 +75,7 @@ struct ExchangedCode {
         _ block: Range<UInt64>, in pages: UInt64, sums: UnsafeMutablePointer<UInt64>, _ change: (UnsafeMutableRawPointer) -> Void
     ) -> Bool {
         if ExchangedCode.isByWords { return changeWords(block, change) }
-        guard let code = filePages(of: block, false) else { return false }
+        guard ExchangedCode.copySpace() != nil, let code = filePages(of: block, false) else { return false }
         let page = Memory.pageBytes, count = Int(block.upperBound &- block.lowerBound) / page, live = ExchangedCode.live(block)
         let own = survey.ownPages(of: block)
         // First those: to look at a page maps its neighbours, too (mm/memory.c, do_fault_around), and such a one costs more to write to.
@@ -112,8 +110,21 @@ struct ExchangedCode {
         _ block: Range<UInt64>, sums: UnsafePointer<UInt64>, _ change: (UnsafeMutableRawPointer) -> Void
     ) -> Bool {
         if ExchangedCode.isByWords || !areAsPut(block, sums) { return exchange(block, change) }
-        guard let code = filePages(of: block, false) else { return false }
-        return move(code, to: block, isReady: true)
+        if let code = filePages(of: block, false) { return move(code, to: block, isReady: true) }
+        return mayChange(block) && takeAway(block)
+    }
+    /// For a process that may map nothing more (RLIMIT_AS): the block's pages are taken over the copy's, and the block's mapping, which is still
+    /// there, has the file's from then on (mm/mremap.c, MREMAP_DONTUNMAP). It is the same for whoever runs there. But a block stays a
+    /// mapping of its own then, so this is the exception.
+    private func takeAway(_ block: Range<UInt64>) -> Bool {
+        guard let space = ExchangedCode.copySpace() else { return false }
+        let byteCount = Int(block.upperBound &- block.lowerBound)
+        let moved = SystemCall.call(
+            SystemCall.mremap, Int(bitPattern: UInt(block.lowerBound)), byteCount, byteCount, Mapping.mayMoveTo | Mapping.dontUnmap,
+            Int(bitPattern: space))
+        // A kernel that has refused may have unmapped the copy, and somebody else may have the addresses.
+        if failed(moved) || !Memory.replace(space, byteCount) { ExchangedCode.space = nil }
+        return !failed(moved)
     }
     private func areAsPut(_ block: Range<UInt64>, _ sums: UnsafePointer<UInt64>) -> Bool {
         let own = survey.ownPages(of: block), page = Memory.pageBytes
@@ -149,10 +160,12 @@ struct ExchangedCode {
     }
     /// The file's pages, where the block may be exchanged.
     @inline(never) private mutating func filePages(of block: Range<UInt64>, _ isOnly: Bool) -> UnsafeMutableRawPointer? {
-        if isWritable(block) { return nil } // a program that has made its code writable writes to it
+        mayChange(block) && findPages(around: block, isOnly) ? pages!.pages(of: block) : nil
+    }
+    private func mayChange(_ block: Range<UInt64>) -> Bool {
+        if isWritable(block) { return false } // a program that has made its code writable writes to it
         // Moving over a block would unlock it.
-        let isLocked = survey.mayBeLocked && !Memory.isSurelyNotLocked(block.lowerBound, Int(block.upperBound &- block.lowerBound))
-        return !isLocked && findPages(around: block, isOnly) ? pages!.pages(of: block) : nil
+        return !survey.mayBeLocked || Memory.isSurelyNotLocked(block.lowerBound, Int(block.upperBound &- block.lowerBound))
     }
     @inline(never) private mutating func move(_ code: UnsafeMutableRawPointer, to block: Range<UInt64>, isReady: Bool) -> Bool {
         let byteCount = block.upperBound &- block.lowerBound

@@ -104,6 +104,12 @@ enum PatchedFunctions {
             }
         }
     }
+    /// Some still lead to their stubs: the kernel has refused.
+    static var areAnyLeft: Bool {
+        for n in 0..<areas.count where areas[n].entries?.mayBeInPlace ?? false { return true }
+        for n in 0..<earlier.count where earlier[n].entries!.mayBeInPlace { return true }
+        return false
+    }
     /// The module is no longer mapped.
     static func forget(_ index: Int) {
         if index < areas.count && areas[index].entries != nil { areas.pointer(index).pointee.entries!.forget() }
