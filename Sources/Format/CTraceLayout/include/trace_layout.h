@@ -80,7 +80,7 @@ enum trace_attach_result {
     TRACE_ATTACH_CONFINED = 9,     // the process has restricted its system calls
     TRACE_ATTACH_NAMESPACE = 10,   // the library is in a namespace of its own (dlmopen), or was not loaded to be attached
     TRACE_ATTACH_NOT_ATTACHED = 11, // there is nothing to detach from
-    TRACE_ATTACH_CODE_LEFT = 12     // detached, but the kernel has refused to put the code of some functions back
+    TRACE_ATTACH_CODE_LEFT = 12     // detached, but the code of some functions could not be put back
 };
 #define TRACE_EXIT_KNOWN 0x100000000ull  // in exit_status
 #define TRACE_EXIT_SIGNAL 0x200000000ull // likewise: a signal ended the process, it did not exit with 128 + n itself

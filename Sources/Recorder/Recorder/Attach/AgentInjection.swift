@@ -52,7 +52,7 @@ package struct AgentInjection {
         try check(result)
     }
 
-    /// Has it end, and take back what it changed. False: the code of some functions is not as it was, since the process may map nothing more.
+    /// Has it end, and take back what it changed. False: the code of some functions could not be put back.
     package mutating func end() throws(Refusal) -> Bool {
         let result = try run(.detach, telling: [0])
         if result == TRACE_ATTACH_CODE_LEFT { return false }
@@ -81,13 +81,7 @@ package struct AgentInjection {
         do {
             bias = try known ?? load(image, thread)
             guard target.memory.write(Self.unknown, at: bias &+ result) else { throw LedThread.Failure.refused(EFAULT) }
-            let stack: Range<UInt64>
-            do {
-                stack = try { $0..<$0 &+ Self.taskBytes }(memory(Self.taskBytes, thread))
-            } catch LedThread.Failure.refused(ENOMEM) where task == .detach { // it can be let go all the same
-                guard let start = target.memory.word(bias &+ reserve), start != 0 else { throw LedThread.Failure.refused(ENOMEM) }
-                stack = start..<start &+ UInt64(TRACE_DETACH_STACK_BYTES)
-            }
+            let stack = try stack(for: task, reserve: bias &+ reserve, thread)
             begun = try begin(bias &+ entry, telling: text, on: stack, thread)
         } catch {
             failure = error
@@ -207,6 +201,17 @@ package struct AgentInjection {
         if result == -Int64(EINVAL) { result = try thread.systemCall(RECORDER_MEMFD_CREATE, room, closes) }
         guard result >= 0 else { throw LedThread.Failure.refused(Int32(-result)) }
         return UInt64(result)
+    }
+
+    /// `reserve`: address of the agent's word that says where memory is kept for a process that may map nothing more, to be let go.
+    private func stack(for task: Task, reserve: UInt64, _ thread: LedThread) throws -> Range<UInt64> {
+        do {
+            let start = try memory(Self.taskBytes, thread)
+            return start..<start &+ Self.taskBytes
+        } catch LedThread.Failure.refused(ENOMEM) where task == .detach {
+            guard let start = target.memory.word(reserve), start != 0 else { throw LedThread.Failure.refused(ENOMEM) }
+            return start..<start &+ UInt64(TRACE_DETACH_STACK_BYTES)
+        }
     }
 
     private func begin(_ entry: UInt64, telling text: [UInt8], on stack: Range<UInt64>, _ thread: LedThread) throws -> pid_t {

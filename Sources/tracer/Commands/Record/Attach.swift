@@ -104,7 +104,7 @@ struct Attach: ParsableCommand {
             RecordSummary(result.recording).print()
             if result.leavesCode {
                 complain(
-                    "note: the process may map nothing more, and some of its functions still lead through the agent: tracer attach \(pid) --for 1s, later, takes that back"
+                    "note: the code of some functions could not be put back, and they still lead through the agent: tracer attach \(pid) --for 1s, later, tries again"
                 )
             }
             complain(

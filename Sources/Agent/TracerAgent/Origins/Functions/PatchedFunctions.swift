@@ -104,7 +104,7 @@ enum PatchedFunctions {
             }
         }
     }
-    /// Some still lead to their stubs: the kernel has refused.
+    /// Some still lead to their stubs: there was no memory, or their code is locked or writable by now.
     static var areAnyLeft: Bool {
         for n in 0..<areas.count where areas[n].entries?.mayBeInPlace ?? false { return true }
         for n in 0..<earlier.count where earlier[n].entries!.mayBeInPlace { return true }
