@@ -326,7 +326,7 @@ enum recorder_call_kind recorder_call_kind(int64_t number, const uint64_t argume
     case SYS_write:
     case SYS_writev:
     case SYS_sendto:
-    case SYS_sendmsg: return RECORDER_CALL_TIMED; // interrupted, they return how much they have written
+    case SYS_sendmsg: return RECORDER_CALL_PARTIAL; // interrupted, they return how much they have written
     case SYS_io_getevents: // fs/aio.c, do_io_getevents
     case SYS_io_pgetevents:
     case SYS_recvmmsg: return RECORDER_CALL_LATE;
@@ -335,8 +335,8 @@ enum recorder_call_kind recorder_call_kind(int64_t number, const uint64_t argume
     case SYS_msgsnd:
     case SYS_msgrcv:
     case SYS_io_uring_enter: return RECORDER_CALL_TIMED;
-    case SYS_recvfrom: return arguments[3] & MSG_WAITALL ? RECORDER_CALL_TIMED : RECORDER_CALL_BY_DESCRIPTOR;
-    case SYS_recvmsg: return arguments[2] & MSG_WAITALL ? RECORDER_CALL_TIMED : RECORDER_CALL_BY_DESCRIPTOR;
+    case SYS_recvfrom: return arguments[3] & MSG_WAITALL ? RECORDER_CALL_PARTIAL : RECORDER_CALL_BY_DESCRIPTOR;
+    case SYS_recvmsg: return arguments[2] & MSG_WAITALL ? RECORDER_CALL_PARTIAL : RECORDER_CALL_BY_DESCRIPTOR;
     case SYS_read:
     case SYS_readv:
     case SYS_accept:

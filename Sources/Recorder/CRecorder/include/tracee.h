@@ -106,8 +106,9 @@ enum recorder_call_kind {
     RECORDER_CALL_SHORT,   // it waits for nothing, or for a disk
     RECORDER_CALL_ENDLESS, // it waits without a limit, and begins anew unnoticed
     RECORDER_CALL_RESUMED, // it waits for a time; the kernel goes on with what is left (restart_syscall(2))
-    RECORDER_CALL_TIMED,   // it waits, and would notice: it begins anew with all of its time, or ends with a part of its work
-    RECORDER_CALL_LATE,    // the same, and it says that it was interrupted also where its time was over
+    RECORDER_CALL_TIMED,   // it waits, and would notice: it begins anew with all of its time
+    RECORDER_CALL_PARTIAL, // it waits, and would notice: it ends with a part of its work
+    RECORDER_CALL_LATE,    // as TIMED, and it says that it was interrupted also where its time was over
     RECORDER_CALL_BY_DESCRIPTOR, // endless or late, as its first argument has it
 };
 /// - Parameter arguments: as /proc/PID/syscall has them

@@ -90,7 +90,7 @@ struct ThreadSearch {
     private struct Sighting {
         /// It waited so; empty: it ran.
         var line = ""
-        /// The system call in which it waits may say that it was interrupted though its time is over.
+        /// The system call in which it waits may say that it was interrupted though its time is over, or end with a part of its work.
         var isDoubtful = true
         /// How often it had been given a processor (Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat).
         var turns: Substring?
@@ -119,7 +119,8 @@ struct ThreadSearch {
         if sightings[tid]?.line == line, sightings[tid]?.runsSince == nil { return }
         let call = call(line)
         let isDoubtful =
-            [RECORDER_CALL_OTHER, RECORDER_CALL_BRIEF, RECORDER_CALL_LATE, RECORDER_CALL_BY_DESCRIPTOR].contains(call.kind)
+            [RECORDER_CALL_OTHER, RECORDER_CALL_BRIEF, RECORDER_CALL_PARTIAL, RECORDER_CALL_LATE, RECORDER_CALL_BY_DESCRIPTOR].contains(
+                call.kind)
             && recorder_is_lock(call.number) == 0 && !isEndless(line) // the kernel goes on with futex(2) by itself
         sightings[tid] = Sighting(line: line, isDoubtful: isDoubtful, turns: isDoubtful ? turns(tid) : nil)
     }
