@@ -177,7 +177,7 @@ connection = socket.socket(socket.AF_UNIX)
 connection.connect("\\0tracer-%016x" % int(sys.argv[2]))
 try:
     connection.sendall(struct.pack("<5Q", int.from_bytes(b"TRSTES01", "little"), os.stat("/proc/self/ns/pid").st_ino, int(sys.argv[3]), 1 << 62, 0))
-    print(len(connection.recv(65536)))
+    print(len(connection.makefile("rb").read()))  # to its end: the first bytes are a size
 except (BrokenPipeError, ConnectionResetError): print(0)
 """
 
