@@ -84,12 +84,12 @@ WAYS = {
     "swift build -c release": lambda copy: copy.run("swift", "build", "-c", "release"),
     "the tool alone": lambda copy: copy.run(*SWIFT, "-c", "release", "--product", "tracer"),
     "the agent alone": lambda copy: copy.run(*SWIFT, "-c", "release", "--product", "libtracer.so"),
-    "with the tests": lambda copy: copy.run("scripts/build", "--build-tests"),
     "an edited file of the tool": lambda copy: copy.edited("Sources/tracer/Tracer.swift"),
     "an edited manifest": lambda copy: copy.edited("Package.swift"),
     "an interrupted build": lambda copy: copy.interrupted(),
 }
 LONG_WAYS = {
+    "with the tests": lambda copy: copy.run("scripts/build", "--build-tests"),
     "a debug build with the tests": lambda copy: copy.run(*SWIFT, "--build-tests"),
     "an edited file of the agent": lambda copy: copy.edited("Sources/Agent/TracerAgent/Settings.swift"),
     "an edited file in C": lambda copy: copy.edited("CSupport/backtraces.c"),

@@ -219,7 +219,7 @@ def tests():
     cases = {"trampolines": chosen(), "sites": chosen(conditions=few, TRACER_CALLSITES="1"), "monotonic": chosen(conditions=few, TRACER_CLOCK="monotonic"),
              "functions": chosen(apart=False, conditions=few, TRACER_FUNCTIONS="serve*:walk:fails:gives:takes:around:leaves:login")}
     if build.ARCHITECTURE == "aarch64":
-        return [Conditions("conditions.chosen.trampolines", chosen(conditions=[group for group in CONDITIONS if "path" not in group[0]]))]
+        return [Conditions("conditions.chosen.trampolines", chosen(conditions=[group for group in CONDITIONS if "path" not in group[0]][::4]))]
     found = [Conditions(f"conditions.chosen.{name}", check) for name, check in cases.items()]
     found += [Conditions(f"conditions.stepped.{name}", check) for name, check in {
         "signal": stepped("signal"), "first_call": stepped("first_call"), "unwind": stepped("unwind"), "signal_on_other_stack": stepped("signal", "other"),

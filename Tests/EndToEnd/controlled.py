@@ -83,14 +83,14 @@ def starts_and_stops(test):
 def a_thread_that_calls_hears_of_it_at_once(test):
     with test.running() as process:
         asked(process, "w")
-        for _ in range(20):
+        for _ in range(5):
             for wish, state in (("stop", "recording     off"), ("start", "recording     on")):
                 test.control(wish)
                 while state not in test.control("status").stdout:
                     os.sched_yield()
         asked(process)
     trace, = test.traces_read()
-    expect([on for _, on in trace.switched] == [False, True] * 20, f"{len(trace.switched)} switches")
+    expect([on for _, on in trace.switched] == [False, True] * 5, f"{len(trace.switched)} switches")
     expect(recorded(trace) == 100, f"{recorded(trace)} of 100 calls")
 
 

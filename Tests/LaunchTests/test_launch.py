@@ -156,7 +156,7 @@ def test_an_unchanged_program_is_never_refused_on_a_busy_machine(tmp_path, kerne
     """Budgets are those of every baseline. Without context switches the tool knows how long a launch had no CPU, not when."""
     if kernel == "reports" and not kernel_reports():
         pytest.skip("the kernel does not report context switches")
-    program = built("-DBASE_MICROSECONDS=20000")
+    program = built("-DBASE_MICROSECONDS=8000")
     prefix = ["nice"] + ([refusing(str(tmp_path / "refusing"), "EACCES")] if kernel == "refuses" else [])
     words = ["-n", "5", "--warm-up", "0", "--cpu", CPU]
 

@@ -26,7 +26,7 @@ import Testing
         try #require(!corpus.isEmpty)
         for bytes in corpus { try read(bytes) }
         var mutation = Mutation(seed: 1, corpus: corpus)
-        for _ in 0..<5_000 { try read(mutation.next()) }
+        for _ in 0..<1_500 { try read(mutation.next()) }
         try FileManager.default.removeItem(at: Self.input)
     }
 

@@ -20,7 +20,7 @@ int inside(int value);
 #ifdef LIB_inside
 EXPORT int inside(int value) { return value + 1; }
 #else
-enum { CALLS = 600000, THREADS = 3, FORKS = 200, ROUNDS = 20000, FIRST = 3, LAST = 12 };
+enum { CALLS = 300000, THREADS = 3, FORKS = 60, ROUNDS = 20000, FIRST = 3, LAST = 12 };
 static atomic_int working = THREADS;
 static pthread_barrier_t half;
 static void work(int calls) {

@@ -5,7 +5,7 @@
 // library: sites
 // plugin: sites_plugin -L{build} -lsites
 // case: most 2 0
-// case: again 0 40
+// case: again 0 12
 // tree: none the subject counts its calls
 #include "subject.h"
 void site_called(unsigned long *count);

@@ -273,7 +273,7 @@ static void look_by_ptrace(const char *where, int step) {
     while (!H->calls) system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0); // the child's own beginning, with its signals
     CHECK(!ptrace(PTRACE_SEIZE, pid, NULL, (void *)PTRACE_O_EXITKILL));
     int running = 1;
-    while (!enough(step ? 60000 : LOOKS)) {
+    while (!enough(step ? 25000 : LOOKS)) {
         if (running) CHECK(!system_call(SYS_ptrace, PTRACE_INTERRUPT, pid, 0, 0, 0, 0));
         int status = wait_for(pid);
         if (WIFEXITED(status) || WIFSIGNALED(status)) {

@@ -8,7 +8,7 @@ extern "C" {
 /// Writes down what has run: the names, with a blank after each.
 void say(const char *text);
 extern char said[512];
-void check_thousands(void);
+void check_many(void);
 #ifdef __cplusplus
 }
 #endif

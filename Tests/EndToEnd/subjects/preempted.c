@@ -16,7 +16,7 @@ EXPORT long work_outer(long value) {
     return value;
 }
 #else
-enum { COUNT = 5, STACK = 256 * 1024, ROUNDS = 120000 };
+enum { COUNT = 5, STACK = 256 * 1024, ROUNDS = 40000 };
 static ucontext_t contexts[COUNT];
 static char stacks[COUNT][STACK];
 static volatile int current, alive = COUNT;

@@ -11,7 +11,7 @@
 // case: fast_path fast 1000
 // case: with_sites TRACER_CALLSITES=1 fast 1000
 // case: first_call_of_thread thread 200
-// case: chunk_full fast 600000
+// case: chunk_full fast 150000
 // case: deep deep 20000
 // case: other_stack_open stacks 100000
 // case: other_stack_open_limited TRACER_MAXDEPTH=3 stacks 2000

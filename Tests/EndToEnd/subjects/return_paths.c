@@ -7,9 +7,9 @@
 // build: -O1
 // link: -Wl,-z,now
 // case: by_a_second_return_of_a_setjmp_of_its_own twice
-// case: with_two_copies_in_the_same_call copies 2 40000
-// case: with_a_hundred_copies_in_the_same_call copies 100 40000
-// case: with_a_hundred_copies_on_a_thread copies 100 40000 thread
+// case: with_two_copies_in_the_same_call copies 2 15000
+// case: with_a_hundred_copies_in_the_same_call copies 100 15000
+// case: with_a_hundred_copies_on_a_thread copies 100 15000 thread
 // case: on_another_thread threads
 // case: by_a_jump_after_its_slot_was_written_over popped
 // case: to_another_return_slot pushed

@@ -9,7 +9,7 @@
 // variant: lto@gcc exe:-std=c++17 -O2 -flto -Wl,--gc-sections
 // variant: lto@clang exe:-std=c++17 -O2 -flto -fuse-ld=lld -Wl,--gc-sections
 // case: order order
-// case: thousands thousands
+// case: many many
 // tree: none as of startup_items
 #include "part_startup_items.h"
 #include <vector>
@@ -23,7 +23,7 @@ TRACER_STARTUP_ITEM(1, unnamed, second) { say("unnamed"); }
 } // namespace
 
 int main(int count, char **arguments) {
-    if (count > 1 && !strcmp(arguments[1], "thousands")) check_thousands();
+    if (count > 1 && !strcmp(arguments[1], "many")) check_many();
     else {
         tracer_run_startup(1);
         CHECK(!strcmp(said, "other_file first_early shared_of_first shared_of_second last first_late second unnamed "));
