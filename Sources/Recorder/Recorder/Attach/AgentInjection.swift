@@ -243,7 +243,8 @@ package struct AgentInjection {
         switch result {
         case TRACE_ATTACH_RECORDING: "is being recorded already: end that first"
         case TRACE_ATTACH_NO_MEMORY: "has no memory left for the agent"
-        case TRACE_ATTACH_NO_FILE: "cannot make its trace: let it write to this directory, or choose another with -o"
+        case TRACE_ATTACH_NO_FILE:
+            "cannot make its trace: let it write to this directory, in files of any size (ulimit -f), or choose another with -o"
         case TRACE_ATTACH_NO_CODE: "may not make executable memory (MDWE, SELinux execmem), which the agent needs"
         case TRACE_ATTACH_NO_WIPE: "runs on a kernel before Linux 4.14, which the agent needs to be attached"
         case TRACE_ATTACH_LOADER: "has a loader that the agent does not know, or is loading a library for long: try again"
