@@ -298,6 +298,15 @@ pub enum Cold { Freezing = -5, Mild = 5 }
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Switch { Off, On }
 pub enum Shape { Round(f64), Square(f64, f64), None }
+#[derive(Clone, Copy)]
+pub struct Id(u64);
+#[derive(Clone, Copy)]
+pub struct Flag { on: bool, level: u8 }
+#[derive(Clone, Copy)]
+pub struct Item { at: Point, id: u16, flag: Flag, colour: Colour }
+impl Shown for Point { fn shown(&self) -> String { format!("{{\"x\": {}, \"y\": {}}}", self.x, self.y.shown()) } }
+impl Shown for Flag { fn shown(&self) -> String { format!("{{\"on\": {}, \"level\": {}}}", self.on as u8, self.level) } }
+impl Shown for Pair { fn shown(&self) -> String { format!("{{\"a\": {}, \"b\": {}}}", self.a, self.b) } }
 
 #[inline(never)]
 pub fn take_numbers(a: i32, b: u8, c: i64, d: f64, e: bool, f: usize, g: i16, h: u32, i: char) -> i64 {
@@ -315,14 +324,22 @@ pub fn take_reals(a: f32, b: f64, c: i32, d: f32) -> f32 {
 #[inline(never)]
 pub fn take_texts(a: &str, b: i32, c: String, d: &[u8], e: u32) -> usize {
     let result = a.len() + c.len() + d.len();
-    end("take_texts", format_args!("\"a\": {a:?}, \"b\": {b}, \"c\": {c:?}, \"d\": {OPAQUE}, \"e\": {e}"), result);
+    end("take_texts", format_args!("\"a\": {a:?}, \"b\": {b}, \"c\": {c:?}, \"d\": {{\"data_ptr\": \"{:p}\", \"length\": {}}}, \"e\": {e}", d.as_ptr(), d.len()), result);
     result
 }
 #[inline(never)]
 pub fn take_structures(a: Point, b: i32, c: Option<u32>, d: (u8, u16), e: &Point, f: [u8; 12], g: i32) -> f64 {
     let result = a.y + c.unwrap_or(1) as f64 + d.1 as f64 + e.x as f64 + f[1] as f64;
-    end("take_structures", format_args!("\"a\": {OPAQUE}, \"b\": {b}, \"c\": {OPAQUE}, \"d\": {OPAQUE}, \"e\": \"{e:p}\", \"f\": {OPAQUE}, \"g\": {g}"), result.shown());
+    end("take_structures", format_args!("\"a\": {}, \"b\": {b}, \"c\": {OPAQUE}, \"d\": {{\"__0\": {}, \"__1\": {}}}, \"e\": \"{e:p}\", \"f\": {OPAQUE}, \"g\": {g}", a.shown(), d.0, d.1), result.shown());
     result
+}
+#[inline(never)]
+pub fn take_members(a: Item, b: Id, c: (f32, f32), d: Flag, e: &dyn Shown, f: Pair, g: i32, h: (u64, u8), i: Point, j: i64) -> u64 {
+    let parts: [usize; 2] = unsafe { std::mem::transmute(e) };
+    let item = format!("{{\"at\": {}, \"id\": {}, \"flag\": {}, \"colour\": \"{:?}\"}}", a.at.shown(), a.id, a.flag.shown(), a.colour);
+    end("take_members", format_args!("\"a\": {item}, \"b\": {{\"__0\": {}}}, \"c\": {{\"__0\": {}, \"__1\": {}}}, \"d\": {}, \"e\": {{\"pointer\": \"{:#x}\", \"vtable\": \"{:#x}\"}}, \"f\": {}, \"g\": {g}, \"h\": {{\"__0\": {}, \"__1\": {}}}, \"i\": {}, \"j\": {j}",
+        b.0, c.0.shown(), c.1.shown(), d.shown(), parts[0], parts[1], f.shown(), h.0, h.1, i.shown()), b.0);
+    b.0
 }
 #[inline(never)]
 pub fn take_wide(a: i32, b: i128, c: u64, d: u128, e: i8) -> u16 {
@@ -374,7 +391,7 @@ pub fn take_returned_pair(a: i32, b: u8) -> (i64, i32) { end("take_returned_pair
 #[inline(never)]
 pub extern "C" fn take_plain(a: i32, b: f32, c: u64, d: Pair, e: i32, f: Large, g: i64) -> i32 {
     let (a, b, c, e, g) = (a, b, c, e, g);
-    end("take_plain", format_args!("\"a\": {a}, \"b\": {}, \"c\": {c}, \"d\": {OPAQUE}, \"e\": {e}, \"f\": {OPAQUE}, \"g\": {g}", b.shown()), a);
+    end("take_plain", format_args!("\"a\": {a}, \"b\": {}, \"c\": {c}, \"d\": {}, \"e\": {e}, \"f\": {{\"all\": {:?}}}, \"g\": {g}", b.shown(), d.shown(), f.all), a);
     black_box((d.a, d.b, f.all[0]));
     a
 }
@@ -382,20 +399,20 @@ pub extern "C" fn take_plain(a: i32, b: f32, c: u64, d: Pair, e: i32, f: Large, 
 #[inline(never)]
 pub fn take_patterns((a, b): (i32, i32), c: i32, _: u64, Pair { a: d, b: e }: Pair, f: i32) -> i32 {
     let result = a.wrapping_add(b).wrapping_add(d).wrapping_add(e);
-    end("take_patterns", format_args!("\"p1\": {OPAQUE}, \"c\": {c}, \"p3\": 5, \"p4\": {OPAQUE}, \"f\": {f}"), result);
+    end("take_patterns", format_args!("\"p1\": {{\"__0\": {a}, \"__1\": {b}}}, \"c\": {c}, \"p3\": 5, \"p4\": {{\"a\": {d}, \"b\": {e}}}, \"f\": {f}"), result);
     result
 }
 impl Point {
     #[inline(never)]
     pub fn take_method(&self, a: u8, b: &str) -> i32 { end("Point::take_method", format_args!("\"self\": \"{self:p}\", \"a\": {a}, \"b\": {b:?}"), self.x); self.x }
     #[inline(never)]
-    pub fn take_self(self, a: i16) -> i16 { end("Point::take_self", format_args!("\"self\": {OPAQUE}, \"a\": {a}"), a); a }
+    pub fn take_self(self, a: i16) -> i16 { end("Point::take_self", format_args!("\"self\": {}, \"a\": {a}", self.shown()), a); a }
 }
 #[inline(never)]
 fn take_local(a: i32, b: &str, c: f64) -> i64 { end("take_local", format_args!("\"a\": {a}, \"b\": {b:?}, \"c\": {}", c.shown()), a as i64 * 3); a as i64 * 3 }
 #[inline(never)]
 fn take_applied<F: Fn(i32, f64) -> i32>(f: F, a: i32) -> i32 {
-    let (result, own) = (f(a, 2.5), if std::mem::size_of::<F>() > 0 { "\"f\": {\"opaque\": true}, " } else { "" });
+    let (result, own) = (f(a, 2.5), if std::mem::size_of::<F>() > 0 { format!("\"f\": {{\"_ref__count\": \"{:#x}\"}}, ", unsafe { std::mem::transmute_copy::<F, usize>(&f) }) } else { String::new() });
     end("take_applied", format_args!("{own}\"a\": {a}"), result);
     result
 }
@@ -416,6 +433,7 @@ fn main() {
         take_reals(x as f32, x, n, if n == 127 { f32::NAN } else { f32::INFINITY });
         take_texts("text", n, text.clone(), &[1, 2, 3], n as u32);
         take_structures(p, n, if n > 0 { Some(n as u32) } else { None }, (n as u8, n as u16), &p, [1; 12], n);
+        take_members(Item { at: p, id: n as u16, flag: Flag { on: n > 0, level: n as u8 }, colour: Colour::Blue }, Id(n as u64), (x as f32, -x as f32), Flag { on: n < 0, level: 3 }, &x, Pair { a: n, b: 7 }, n, (n as u64, n as u8), p, n as i64);
         take_wide(n, n as i128, n as u64, 7, n as i8);
         take_empty((), n, PhantomData, [], n as i64 * 5);
         take_shapes(if n > 0 { Shape::Round(x) } else if n < 0 { Shape::Square(x, x) } else { Shape::None }, n, Some(Box::new(n)), if n > 0 { Ok(1) } else { Err(2) }, Some(Colour::Red), n as u8);
@@ -547,6 +565,8 @@ def is_same(own, value):
     if isinstance(own, dict) and "cut" in own:  # less is recorded of the last ones of several long strings
         text = value["cut"] if isinstance(value, dict) and "cut" in value else value
         return isinstance(text, str) and len(own["cut"]) > 100 and text.startswith(own["cut"])
+    if isinstance(own, dict) and isinstance(value, dict):
+        return own.keys() == value.keys() and all(is_same(own[key], value[key]) for key in own)
     return own == value
 
 

@@ -163,7 +163,7 @@ pub fn take_strings(a: String, b: i32, c: &String, d: &&str, e: Box<str>) -> i64
 #[inline(never)]
 pub fn take_others(a: &[u8], b: &Option<String>, c: &Vec<u8>, d: u32) -> usize {
     let (a, b, c, d) = (a, b, c, d);
-    println!("take_others\t{{\"a\": {{\"opaque\": true}}, \"b\": \"{b:p}\", \"c\": \"{c:p}\", \"d\": {d}}}\t{}", a.len());
+    println!("take_others\t{{\"a\": {{\"data_ptr\": \"{:p}\", \"length\": {}}}, \"b\": \"{b:p}\", \"c\": \"{c:p}\", \"d\": {d}}}\t{}", a.as_ptr(), a.len(), a.len());
     a.len()
 }
 fn main() {

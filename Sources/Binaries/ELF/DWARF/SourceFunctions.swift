@@ -79,14 +79,27 @@ package enum EntryLocation: Sendable, Equatable {
     case stack(offset: Int?, isList: Bool)
     /// In the memory that a register points to, at an offset.
     case memory(register: Int, offset: Int, isList: Bool)
-    /// In two registers of 8 bytes each.
-    case pair(Int, Int, isList: Bool)
+    /// In several registers.
+    case registers([EntryPiece], isList: Bool)
     /// In memory whose address is in the function's own frame, where the first instructions put it.
     case indirect
     /// Nowhere, as far as is known.
     case none
-    /// Something else: a constant, parts in several places.
+    /// Something else: a constant, parts in memory.
     case other
+}
+
+/// What a register has of a parameter, in its lowest bytes.
+package struct EntryPiece: Sendable, Equatable {
+    /// In DWARF.
+    package var register: Int
+    /// In the parameter.
+    package var offset: Int
+    package var byteCount: Int
+
+    package init(register: Int, offset: Int, byteCount: Int) {
+        (self.register, self.offset, self.byteCount) = (register, offset, byteCount)
+    }
 }
 
 extension CodeFile {
@@ -259,7 +272,7 @@ private struct SourceFunctionReader {
             || [DW_AT_call_all_calls, DW_AT_GNU_all_call_sites].contains { dwarf_hasattr_integrate(&die, UInt32($0)) != 0 }
             || entries.contains {
                 switch $0.location {
-                case .register, .other, .stack(_, isList: true), .memory(_, _, isList: true), .pair: true
+                case .register, .other, .stack(_, isList: true), .memory(_, _, isList: true), .registers: true
                 case .none: !$0.isArtificial // a constructor that needs no address of virtual bases is not given one
                 case .stack, .memory, .indirect: false
                 }
@@ -441,12 +454,22 @@ private struct SourceFunctionReader {
         }
     }
     private static func location(_ operations: UnsafeBufferPointer<Dwarf_Op>, _ isList: Bool) -> EntryLocation {
-        let atoms = operations.map { Int($0.atom) }, registers = DW_OP_reg0...DW_OP_reg31
-        if atoms.count == 4, registers.contains(atoms[0]), registers.contains(atoms[2]),
-            [1, 3].allSatisfy({ atoms[$0] == DW_OP_piece && operations[$0].number == 8 })
-        {
-            return .pair(atoms[0] - DW_OP_reg0, atoms[2] - DW_OP_reg0, isList: isList)
+        if let pieces = pieces(operations) { return .registers(pieces, isList: isList) }
+        return operations.map { Int($0.atom) } == [DW_OP_fbreg, DW_OP_deref] && !isList ? .indirect : .other
+    }
+    /// nil: some piece is elsewhere. One without a place is padding (DWARF 5, 2.6.1.2), or was removed.
+    private static func pieces(_ operations: UnsafeBufferPointer<Dwarf_Op>) -> [EntryPiece]? {
+        var found: [EntryPiece] = [], offset = 0, register: Int?
+        for operation in operations {
+            switch Int(operation.atom) {
+            case DW_OP_reg0...DW_OP_reg31 where register == nil: register = Int(operation.atom) - DW_OP_reg0
+            case DW_OP_piece where operation.number <= SourceType.mostBytes:
+                let byteCount = Int(operation.number)
+                if let register { found.append(EntryPiece(register: register, offset: offset, byteCount: byteCount)) }
+                (offset, register) = (offset + byteCount, nil)
+            default: return nil
+            }
         }
-        return atoms == [DW_OP_fbreg, DW_OP_deref] && !isList ? .indirect : .other
+        return register == nil && !found.isEmpty ? found : nil
     }
 }

@@ -377,7 +377,8 @@ private struct Placed {
             return word(parameter).map { .text(ValuePlace(behind: $0, text)) } ?? .unavailable
         }
         switch type.kind {
-        case .aggregate, .complex, .vector, .unknown, .void: return .opaque
+        case .aggregate: return function.language == .rust ? scattered(parameter) ?? .opaque : .opaque
+        case .complex, .vector, .unknown, .void: return .opaque
         case .integer where type.byteCount > 8: return .opaque
         case .floatingPoint where type.byteCount != 4 && type.byteCount != 8: return .opaque
         default: break
@@ -386,6 +387,38 @@ private struct Placed {
             return type.isConstant ? .unavailable : .address(source) // inout
         }
         return word(parameter).map { .source($0) } ?? .unavailable
+    }
+    /// The place of a structure whose members may have registers of their own, or share one; nil: it is not known.
+    private func scattered(_ parameter: SourceParameter) -> Place? {
+        let type = parameter.type, bytes = type.byteCount
+        guard bytes <= SourceType.mostBytes else { return nil }
+        if let address = address(parameter) ?? address(parameter.home) {
+            return .structure(ValuePlace(behind: address, bytes: bytes), byteCount: bytes, isBehind: true)
+        }
+        guard let leaves = type.leaves else { return nil }
+        for each in [8, 4, 2, 1] {
+            let starts = stride(from: 0, to: bytes, by: each)
+            let words = starts.compactMap { start in
+                let used = leaves.filter { start..<start + each ~= $0.offset }.map { $0.offset + $0.byteCount }.max() ?? start
+                return start..<start + each + 1 ~= used ? piece(parameter, start..<used) : nil
+            }
+            if words.count == (bytes + each - 1) / each {
+                return .structure(ValuePlace(words: words, bytes: each), byteCount: words.count * each, isBehind: false)
+            }
+        }
+        return nil
+    }
+    /// The place of some bytes of a structure, in the lowest ones of a register or a word; nil: they are not there, or there are none.
+    private func piece(_ parameter: SourceParameter, _ bytes: Range<Int>) -> ArgumentSource? {
+        if bytes.isEmpty { return nil }
+        if let piece = pieces(parameter)?.first(where: { $0.offset == bytes.lowerBound && $0.byteCount >= bytes.count }) {
+            return source(ofRegister: piece.register)
+        }
+        if case .register(let number, let isList) = parameter.location, isList || function.compiler != .gcc, bytes.lowerBound == 0 {
+            return source(ofRegister: number)
+        }
+        guard case .place(let register, let offset)? = parameter.home else { return nil }
+        return entry?.argument(at: offset + bytes.lowerBound, from: register, bytes: bytes.count, isBoolean: bytes.count == 1)
     }
     private func word(_ parameter: SourceParameter) -> ArgumentSource? {
         if let found = located(parameter) { return fits(found, parameter.type) ? found : nil }
@@ -422,7 +455,7 @@ private struct Placed {
     private func isHome(_ location: EntryLocation) -> Bool {
         switch location {
         case .stack, .register, .indirect, .memory(_, _, isList: false): true
-        case .pair(_, _, let isList): !isList && function.compiler == .gcc
+        case .registers(_, let isList): !isList && function.compiler == .gcc
         case .memory, .none, .other: false
         }
     }
@@ -475,10 +508,14 @@ private struct Placed {
     }
     /// The registers that a location says a parameter is in at the first instruction.
     private func pair(_ parameter: SourceParameter) -> (ArgumentSource, ArgumentSource)? {
-        guard case .pair(let first, let second, let isList) = parameter.location, isList || function.compiler != .gcc,
-            let a = source(ofRegister: first), let b = source(ofRegister: second)
+        guard let pieces = pieces(parameter), pieces.map(\.offset) == [0, 8], pieces.allSatisfy({ $0.byteCount == 8 }),
+            let a = source(ofRegister: pieces[0].register), let b = source(ofRegister: pieces[1].register)
         else { return nil }
         return (a, b)
+    }
+    private func pieces(_ parameter: SourceParameter) -> [EntryPiece]? {
+        guard case .registers(let pieces, let isList) = parameter.location, isList || function.compiler != .gcc else { return nil }
+        return pieces
     }
     /// The register that points to it, as a location says.
     private func address(_ parameter: SourceParameter) -> ArgumentSource? {
@@ -503,7 +540,7 @@ private struct Placed {
         case .register(let number, let isList): return isList || function.compiler != .gcc ? source(ofRegister: number) : nil
         case .stack(let offset?, isList: true): return offset >= 0 && offset % 8 == 0 ? .stack(offset / 8) : nil
         case .memory: return parameter.type.isByReference ? address(parameter) : nil
-        case .stack, .pair, .indirect, .none, .other: return nil
+        case .stack, .registers, .indirect, .none, .other: return nil
         }
     }
 
