@@ -89,8 +89,10 @@ def wrk(port, seconds):
     if "Non-2xx" in out or "Socket errors" in out:
         raise Failure(out)
     def microseconds(share):
-        number, unit = re.search(rf"^ +{share}% +([\d.]+)(us|ms|s)$", out, re.M).groups()
-        return float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit]
+        found = re.search(rf"^ +{share}% +([\d.]+)(us|ms|s) *$", out, re.M)
+        if not found:
+            raise Failure(out)
+        return float(found[1]) * {"us": 1, "ms": 1e3, "s": 1e6}[found[2]]
     return Load(int(re.search(r"(\d+) requests in", out)[1]), microseconds(50), microseconds(99))
 
 
