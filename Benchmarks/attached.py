@@ -85,7 +85,7 @@ def run(words, **options):
 
 
 def wrk(port, seconds):
-    out = run(["wrk", "-t1", "-c16", f"-d{seconds}s", "--latency", f"http://127.0.0.1:{port}/"]).stdout
+    out = run(["wrk", "-t1", "-c16", f"-d{seconds}s", "--timeout", "20s", "--latency", f"http://127.0.0.1:{port}/"]).stdout
     if "Non-2xx" in out or "Socket errors" in out:
         raise Failure(out)
     def microseconds(share):
