@@ -455,7 +455,7 @@ private struct Placed {
     private func isHome(_ location: EntryLocation) -> Bool {
         switch location {
         case .stack, .register, .indirect, .memory(_, _, isList: false): true
-        case .registers(_, let isList): !isList && function.compiler == .gcc
+        case .registers(let pieces, let isList): !isList && pieces.areTwoWords && function.compiler == .gcc
         case .memory, .none, .other: false
         }
     }
@@ -492,7 +492,12 @@ private struct Placed {
         case nil: break
         }
         // gcc says in pieces, or not at all, what the function needs of it: all of it is passed nevertheless, unless the function is a copy.
-        let isPassed = function.compiler == .gcc && (parameter.location == .other || parameter.location == .none && !function.isLocal)
+        let isPassed =
+            switch parameter.location {
+            case .other, .registers: function.compiler == .gcc
+            case .none: function.compiler == .gcc && !function.isLocal
+            default: false
+            }
         guard areHomesKnown, isPassed || isHome(parameter.location) else { return nil }
         switch expected {
         case .one(let source):
@@ -508,7 +513,7 @@ private struct Placed {
     }
     /// The registers that a location says a parameter is in at the first instruction.
     private func pair(_ parameter: SourceParameter) -> (ArgumentSource, ArgumentSource)? {
-        guard let pieces = pieces(parameter), pieces.map(\.offset) == [0, 8], pieces.allSatisfy({ $0.byteCount == 8 }),
+        guard let pieces = pieces(parameter), pieces.areTwoWords,
             let a = source(ofRegister: pieces[0].register), let b = source(ofRegister: pieces[1].register)
         else { return nil }
         return (a, b)
@@ -562,4 +567,8 @@ private struct Placed {
         if (17..<25).contains(number) { return .vector(number - 17) }
         return [5, 4, 1, 2, 8, 9].firstIndex(of: number).map { .register($0) }
     }
+}
+
+extension [EntryPiece] {
+    fileprivate var areTwoWords: Bool { map(\.offset) == [0, 8] && allSatisfy { $0.byteCount == 8 } }
 }
