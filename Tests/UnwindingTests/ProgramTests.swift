@@ -13,11 +13,11 @@ private let python = "/usr/bin/python3"
 /// Real programs, whose stacks libdwfl and libunwind make of the same registers and the same copies.
 @Suite(.enabled(if: maySample, "perf_event_open(2) is not permitted")) struct ProgramTests {
     @Test func shell() throws {
-        try check(["/bin/bash", "-c", "for ((n = 0; n < 40000; n++)); do x=${n//1/2}; done"])
+        try check(["/bin/bash", "-c", "for ((n = 0; n < 160000; n++)); do x=${n//1/2}; done"])
     }
 
     @Test(.enabled(if: access(python, X_OK) == 0, "no python3")) func interpreter() throws {
-        let program = "import json, re\nfor n in range(1500): json.loads(json.dumps(list(range(n % 300)))); re.sub('a+', 'b', 'aaxa' * 20)"
+        let program = "import json, re\nfor n in range(6000): json.loads(json.dumps(list(range(n % 300)))); re.sub('a+', 'b', 'aaxa' * 20)"
         try check([python, "-c", program])
     }
 
