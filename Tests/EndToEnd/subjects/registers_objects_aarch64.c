@@ -10,9 +10,9 @@
 // case: fast_path fast 1000
 // case: with_sites TRACER_CALLSITES=1 fast 1000
 // case: first_call_of_thread thread 200
-// case: chunk_full fast 30000
+// case: chunk_full fast 40000
 // case: deep deep 20000
-// case: other_stack_open stacks 30000
+// case: other_stack_open stacks 40000
 // case: other_stack_open_limited TRACER_MAXDEPTH=3 stacks 2000
 // case: beyond_depth_limit TRACER_MAXDEPTH=2 limited 10
 // case: below_time_filter TRACER_MINMS=100 filtered 2000

@@ -4,7 +4,7 @@
 // library: second -L{build} -lfirst -Wl,-z,lazy
 // modes: functions counts instrumented call_sites arm
 // modes: arm_instrumented arm_functions arm_counts arm_call_sites arm_large_pages for gcc
-// thorough: arm_instrumented arm_functions arm_counts arm_call_sites arm_large_pages for clang because the modes do not differ by the compiler
+// thorough: arm_instrumented arm_functions arm_counts arm_call_sites arm_large_pages for clang because what these modes change does not depend on the compiler
 #include "subject.h"
 unsigned long even(unsigned long n, unsigned long sum);
 unsigned long odd(unsigned long n, unsigned long sum);

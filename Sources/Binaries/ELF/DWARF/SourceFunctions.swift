@@ -79,7 +79,7 @@ package enum EntryLocation: Sendable, Equatable {
     case stack(offset: Int?, isList: Bool)
     /// In the memory that a register points to, at an offset.
     case memory(register: Int, offset: Int, isList: Bool)
-    /// In several registers.
+    /// In registers, a piece in each.
     case registers([EntryPiece], isList: Bool)
     /// In memory whose address is in the function's own frame, where the first instructions put it.
     case indirect
