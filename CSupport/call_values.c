@@ -91,13 +91,17 @@ SCALAR static inline void put(struct writer *writer, uint64_t value, unsigned by
     }
     writer->count = count;
 }
-SCALAR static inline uint64_t head(uint64_t program, uint64_t words, uint64_t result) {
-    uint64_t payload = program | words << CONTROL_ARGUMENTS_COUNT_SHIFT | result << CONTROL_ARGUMENTS_RESULT_SHIFT;
-    return payload << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENTS << CONTROL_KIND_SHIFT;
+/// `kind`: CONTROL_VALUES or CONTROL_RESULT. tail: the bytes after those of the DATA words, and zeros.
+SCALAR static inline uint64_t head(uint64_t kind, uint64_t program, uint64_t words, uint64_t tail) {
+    uint64_t payload = program | words << CONTROL_VALUES_COUNT_SHIFT | tail << CONTROL_VALUES_TAIL_SHIFT;
+    return payload << CONTROL_PAYLOAD_SHIFT | kind << CONTROL_KIND_SHIFT;
 }
-SCALAR static inline uint64_t *finish(struct writer *writer, uint64_t program, uint64_t words, uint64_t result) {
-    if (writer->count) *writer->word++ = data(writer->bits);
-    *writer->word++ = head(program, words, result);
+SCALAR static inline uint64_t *finish(struct writer *writer, uint64_t kind, uint64_t program, uint64_t words) {
+    if (writer->count > VALUE_TAIL * 8) {
+        *writer->word++ = data(writer->bits);
+        writer->bits = 0;
+    }
+    *writer->word++ = head(kind, program, words, writer->bits);
     return writer->word;
 }
 
@@ -141,10 +145,22 @@ SCALAR __attribute__((noinline)) static unsigned copy_text(struct frame_record *
     return length;
 }
 
-/// After the values, whose ARGUMENTS word is written: the enter. `after`: its time since the base. Always 1.
+/// The number of the argument that is the calls' object; 0: they have none.
+SCALAR static inline uint64_t object_of(const struct function_hook *function) { return function->argument & ~FUNCTION_HAS_VALUES; }
+SCALAR static inline uint64_t result_words(const struct value_program *program) {
+    return program->result_bytes ? DATA_WORDS(program->result_bytes) + 1 : 0;
+}
+/// Space for the result, which says nothing before an enter: a call that makes no other becomes one word, with its result before it.
+SCALAR static inline uint64_t *leave_space(const struct value_program *program, uint64_t *word) {
+    if (program->result_bytes > VALUE_TAIL) *word++ = data(0);
+    if (program->result_bytes) *word++ = program->result_head;
+    return word;
+}
+/// After the values, whose VALUES word is written: the enter. `after`: its time since the base. Always 1.
 SCALAR static inline int enter(struct frame_record *frame, const struct value_program *program, uint64_t *word, uint64_t after) {
     const struct function_hook *function = frame->function;
-    uint64_t object = function->argument & ~FUNCTION_HAS_VALUES;
+    uint64_t object = object_of(function);
+    word = leave_space(program, word);
     if (object) {
         uint64_t value = spilled(frame, object == 2 ? -SPILL_SECOND : -SPILL_FIRST);
         *word++ = value << CONTROL_PAYLOAD_SHIFT | CONTROL_ARGUMENT << CONTROL_KIND_SHIFT;
@@ -154,9 +170,9 @@ SCALAR static inline int enter(struct frame_record *frame, const struct value_pr
     frame->event = word;
     return 1;
 }
-/// Bytes of the words after the values: ARGUMENTS, the object if there is one, and the enter.
-SCALAR static inline uint64_t bytes_after_values(const struct frame_record *frame) {
-    return frame->function->argument == FUNCTION_HAS_VALUES ? 16 : 24;
+/// Bytes of the words after DATA words: VALUES, space for the result, the object if there is one, and the enter.
+SCALAR static inline uint64_t bytes_after_data(const struct frame_record *frame, const struct value_program *program) {
+    return (object_of(frame->function) ? 24 : 16) + 8 * result_words(program);
 }
 
 /// Apart, so that calls without strings need no space for them.
@@ -182,9 +198,9 @@ SCALAR __attribute__((noinline)) static int write_strings(struct frame_record *f
         }
         count += text++->length;
     }
-    unsigned words = (count + ARGUMENTS_DATA_BYTES - 1) / ARGUMENTS_DATA_BYTES;
+    unsigned words = DATA_WORDS(count);
     if (words > VALUE_WORDS) return 0;
-    uint64_t *word = reserve(position, 8 * words + bytes_after_values(frame));
+    uint64_t *word = reserve(position, 8 * words + bytes_after_data(frame, program));
     uint64_t after = frame->enter_ticks - position->base; // read once: a handler may set another, for words after its own
     if (!word || after >= 1ull << EVENT_START_BITS) return 0;
     struct writer writer = {word, 0, 0};
@@ -197,7 +213,7 @@ SCALAR __attribute__((noinline)) static int write_strings(struct frame_record *f
         put_text(&writer, text);
         if (text++->how == ARGUMENTS_TEXT_UNREAD) put(&writer, word_of(frame, step), 8);
     }
-    return enter(frame, program, finish(&writer, frame->function->counter, words, 0), after);
+    return enter(frame, program, finish(&writer, CONTROL_VALUES, frame->function->counter, words), after);
 }
 
 SCALAR static inline int fulfil(const struct frame_record *frame, const struct value_program *program) {
@@ -229,8 +245,8 @@ SCALAR static inline int write_text(struct frame_record *frame, const struct val
         if (program->count > 2) rest = (rest & ~(~0ull << step[1].bytes * 8)) | spilled(frame, step[2].offset) << step[1].bytes * 8;
         rest &= ~0ull >> (64 - rest_bytes * 8);
     }
-    unsigned words = (2 + length + rest_bytes + 6) * 9363 >> 16; // a seventh
-    uint64_t *word = reserve(position, 8 * words + bytes_after_values(frame));
+    unsigned words = (2 + length + rest_bytes + 2) * 9363 >> 16; // DATA_WORDS, with a multiplication for a seventh
+    uint64_t *word = reserve(position, 8 * words + bytes_after_data(frame, program));
     uint64_t after = now - position->base; // read once: a handler may set another, for words after its own
     if (!word || after >= 1ull << EVENT_START_BITS) return 0;
     uint64_t bits, some;
@@ -260,8 +276,11 @@ SCALAR static inline int write_text(struct frame_record *frame, const struct val
             bits = rest >> (rest_bytes - used) * 8;
         }
     }
-    if (used) *word++ = data(bits);
-    *word++ = head(frame->function->counter, words, 0);
+    if (used > VALUE_TAIL) {
+        *word++ = data(bits);
+        bits = 0;
+    }
+    *word++ = head(CONTROL_VALUES, frame->function->counter, words, bits);
     return enter(frame, program, word, after);
 }
 
@@ -270,15 +289,27 @@ SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
     if (program->begins_with_text) return write_text(frame, program, now);
     if (program->text_count) return write_strings(frame, program);
     struct write_position *position = tracer_thread.position;
-    uint64_t *word = reserve(position, 8 * program->words + bytes_after_values(frame));
+    uint64_t *word = reserve(position, 8 * program->words + bytes_after_data(frame, program));
     uint64_t after = now - position->base; // read once: a handler may set another, for words after its own
     if (!word || after >= 1ull << EVENT_START_BITS) return 0;
     struct writer writer = {word, 0, 0};
     const struct value_step *steps = steps_of(program);
     for (unsigned n = 0; n < program->count; n++) put(&writer, word_of(frame, &steps[n]), steps[n].bytes);
-    return enter(frame, program, finish(&writer, frame->function->counter, program->words, 0), after);
+    return enter(frame, program, finish(&writer, CONTROL_VALUES, frame->function->counter, program->words), after);
 }
 
+/// The call has made no other: what was space is its result, and its enter a complete call, as COMPLETE_CALL makes it. 0: that cannot be.
+SCALAR static inline int complete(const struct frame_record *frame, const struct value_program *program, uint64_t *event, uint64_t result,
+                                  uint64_t duration) {
+    uint64_t *end = event - (object_of(frame->function) ? 2 : 1); // of that space, if Swift has not written the enter
+    if (tracer_thread.position->cursor != event || duration >> EVENT_DURATION_BITS || (uint32_t)end[-1] != (uint32_t)program->result_head)
+        return 0;
+    struct writer writer = {end - result_words(program), 0, 0};
+    put(&writer, result, program->result_bytes);
+    finish(&writer, CONTROL_RESULT, frame->function->counter, DATA_WORDS(program->result_bytes));
+    event[-1] += duration << EVENT_DURATION_SHIFT | (EVENT_COMPLETE - EVENT_ENTER);
+    return 1;
+}
 SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     struct write_position *position = tracer_thread.position;
     const struct function_hook *function = frame->function;
@@ -295,9 +326,10 @@ SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     uint64_t value = result << unused;
     int has_failed =
         program->failure == ARGUMENTS_FAILS_MINUS_ONE ? value == ~0ull << unused : program->failure == ARGUMENTS_FAILS_ZERO && value == 0;
-    unsigned bytes = program->result_bytes + (has_failed ? 4 : 0), words = bytes > ARGUMENTS_DATA_BYTES ? 2 : 1;
+    unsigned words = DATA_WORDS(program->result_bytes + (has_failed ? 4u : 0));
     uint32_t error = has_failed && tracer_errno_distance ? *(const uint32_t *)(tracer_thread_pointer() + tracer_errno_distance) : 0;
     frame->event = (uint64_t *)((uint64_t)event | FRAME_CLOSING);
+    if (!has_failed && complete(frame, program, event, result, now - frame->enter_ticks)) return 1;
     uint64_t *word = reserve(position, 8 * (words + 2ull));
     uint64_t after = now - position->base;
     if (!word || after >> EVENT_TIME_BITS) {
@@ -307,7 +339,7 @@ SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     struct writer writer = {word, 0, 0};
     put(&writer, result, program->result_bytes);
     if (has_failed) put(&writer, error, 4);
-    word = finish(&writer, function->counter, words, 1);
+    word = finish(&writer, CONTROL_RESULT, function->counter, words);
     *word = after << EVENT_TIME_SHIFT | (function->head ^ EVENT_ENTER ^ EVENT_EXIT);
     return 1;
 }
@@ -321,15 +353,19 @@ SCALAR static inline int write_pieces(struct frame_record *frame, uint64_t now, 
     if (!word || after >= 1ull << EVENT_START_BITS) return 0;
     const uint8_t *spills = (const uint8_t *)frame->stack_pointer;
     const struct value_piece *piece = program->pieces;
-    do {
+    for (;;) {
         uint64_t bits = 0;
         do {
             bits |= *(const uint64_t *)(spills + piece->offset) << (piece->up & 63) >> (piece->down & 63);
         } while (!(piece++->down & PIECE_ENDS));
-        // The byte before a value that goes on in this word is in the place of the kind.
+        // Bytes before a value that goes on in this word are in the place of the kind, or of all that is in the lower half.
+        if (piece[-1].up & PIECE_ENDS) {
+            *word++ = bits >> 32 << 32 | program->head;
+            break;
+        }
         *word++ = (bits & ~0ull << CONTROL_PAYLOAD_SHIFT) | CONTROL_DATA << CONTROL_KIND_SHIFT;
-    } while (!(piece[-1].up & PIECE_ENDS));
-    *word++ = program->head;
+    }
+    word = leave_space(program, word);
     *word++ = after << EVENT_TIME_SHIFT | frame->function->head;
     if (program->result_bytes) frame->label |= LABEL_RESULT;
     frame->event = word;

@@ -59,6 +59,7 @@
 #define PROGRAM_RESULT_BYTES 44
 #define PROGRAM_RESULT_CHECK 45
 #define PROGRAM_TESTS 46
+#define PROGRAM_WORDS 48
 #define PROGRAM_SHIFT 6
 #define PROGRAM_BYTES (1 << PROGRAM_SHIFT)
 #define PIECE_OFFSET 0
@@ -70,6 +71,7 @@
 #define RESULT_IS_ZERO 2
 #define VALUE_WORD_BYTES 7 /* ARGUMENTS_DATA_BYTES */
 #define VALUE_WORDS 16 /* DATA words that the trampolines write, at most: they fit into the slack of a chunk */
+#define VALUE_TAIL 4 /* CONTROL_VALUES_TAIL_BYTES, the upper half of the word that says whose they are */
 
 #define SPAN_MARK 0
 #define SPAN_BEGIN 1

@@ -7,15 +7,18 @@
 #include "scalar.h"
 
 #define VALUE_BYTES (VALUE_WORDS * ARGUMENTS_DATA_BYTES)
+/// DATA words of so many bytes of values; the last ones are in the word after them.
+#define DATA_WORDS(bytes) (((bytes) + ARGUMENTS_DATA_BYTES - 1 - VALUE_TAIL) / ARGUMENTS_DATA_BYTES)
 #define VALUE_TEXTS 4 /* strings of one call, at most */
 
-/// Bytes of a value that a DATA word has: a word of the caller's registers or stack, shifted up and then down, so that they are in their
-/// place, and those beyond them are gone. Those before them are, too, but for what the DATA word's kind replaces.
+/// Bytes of a value that a DATA or VALUES word has: a word of the caller's registers or stack, shifted up and then down, so that they are in
+/// their place, and those beyond them are gone. Those before them are, too, but for what the word's kind, or its lower half, replaces.
 struct value_piece {
     int16_t offset; // distance of the word from the stack pointer that the frame is known by
     uint8_t up; // in bits; with PIECE_ENDS
     uint8_t down; // likewise
 };
+_Static_assert(VALUE_TAIL == CONTROL_VALUES_TAIL_BYTES && CONTROL_PAYLOAD_SHIFT + CONTROL_VALUES_TAIL_SHIFT == 32, "VALUES");
 
 /// The place of one argument.
 struct value_step {
@@ -26,12 +29,12 @@ struct value_step {
 
 /// A program, by its number less 1.
 struct value_program {
-    const struct value_piece *pieces; // all its values; 0: one is a string or in a vector register, or there are tests
-    uint64_t head, result_head; // the ARGUMENTS word of a call; of its result, if that has not failed
+    const struct value_piece *pieces; // all its values, the last of its VALUES word; 0: one is a string or in a vector register, or there are tests
+    uint64_t head, result_head; // the VALUES word of a call, without its last bytes; the RESULT word, if the call has not failed
     uint64_t mask; // bytes of a single value that is a piece
     uint64_t result_mask; // bytes of the result; 0: it is in the first vector register
     int16_t only; // if there is one value: the offset of its word, or 0
-    uint8_t reserved, result_reserved; // bytes of the words of a call with pieces; of the end of one that has not failed
+    uint8_t reserved, result_reserved; // bytes of the words of a call with pieces; of the end of one that has not failed, with its exit
     uint8_t result_bytes; // 0: the result is not recorded
     uint8_t result_check; // C writes a result that is this under the mask, RESULT_IS_MINUS_ONE or RESULT_IS_ZERO
     uint8_t test_count; // number of tests of its arguments, which are numbers
@@ -51,7 +54,8 @@ _Static_assert(sizeof(struct value_program) == PROGRAM_BYTES && AT(value_program
                    AT(value_program, mask, PROGRAM_MASK) && AT(value_program, result_mask, PROGRAM_RESULT_MASK) &&
                    AT(value_program, only, PROGRAM_ONLY) && AT(value_program, reserved, PROGRAM_RESERVED) &&
                    AT(value_program, result_reserved, PROGRAM_RESULT_RESERVED) && AT(value_program, result_bytes, PROGRAM_RESULT_BYTES) &&
-                   AT(value_program, result_check, PROGRAM_RESULT_CHECK) && AT(value_program, test_count, PROGRAM_TESTS),
+                   AT(value_program, result_check, PROGRAM_RESULT_CHECK) && AT(value_program, test_count, PROGRAM_TESTS) &&
+                   AT(value_program, words, PROGRAM_WORDS),
                "program");
 _Static_assert(sizeof(struct value_piece) == PIECE_BYTES && AT(value_piece, offset, PIECE_OFFSET) && AT(value_piece, up, PIECE_UP) &&
                    AT(value_piece, down, PIECE_DOWN) && VALUE_WORD_BYTES == ARGUMENTS_DATA_BYTES,

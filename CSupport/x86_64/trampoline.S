@@ -1403,6 +1403,7 @@ slow_call:
     addq tracer_value_programs(%rip), %rdi
 .endm
 #define OF_PROGRAM(field) (field - PROGRAM_BYTES)(%rdi)
+#define PIECES_BYTES (8 * (VALUE_WORDS + 2)) /* DATA words and VALUES; a multiple of 16 */
 // The time into rax and the record in rcx. rdx is spent.
 .macro READ_VALUES_CLOCK
     cmpl $0, tracer_reads_kernel_clock(%rip)
@@ -1429,21 +1430,13 @@ slow_call:
     shrq $\bits, \scratch
     jnz \full
 .endm
-// value: of up to eight bytes, spent. rdx = where its one or two DATA words are, then after them.
-.macro WRITE_VALUE value, field, scratch
+// value: of eight bytes. Writes the DATA word of the first seven; the value becomes what is left.
+.macro WRITE_DATA value, to, scratch
     movq \value, \scratch
     shlq $CONTROL_PAYLOAD_SHIFT, \scratch
     orq $(CONTROL_DATA << CONTROL_KIND_SHIFT), \scratch
-    movq \scratch, (%rdx)
-    addq $8, %rdx
-    cmpb $(8 * 4), OF_PROGRAM(\field)
-    jne .Lwritten\@
+    movq \scratch, \to
     shrq $(8 * VALUE_WORD_BYTES), \value
-    shlq $CONTROL_PAYLOAD_SHIFT, \value
-    orq $(CONTROL_DATA << CONTROL_KIND_SHIFT), \value
-    movq \value, (%rdx)
-    addq $8, %rdx
-.Lwritten\@:
 .endm
 
 // Writes the enter of the record in rcx, at a time that is read here, with the values of its arguments. r11 = hook. All but rax, rdx and
@@ -1463,18 +1456,34 @@ values_enter:
     andq OF_PROGRAM(PROGRAM_MASK), %r8
     READ_VALUES_CLOCK
     RESERVE_VALUES PROGRAM_RESERVED, EVENT_START_BITS, %r9, .Lvalues_refused
-    WRITE_VALUE %r8, PROGRAM_RESERVED, %r9
+    cmpb $0, OF_PROGRAM(PROGRAM_WORDS)
+    je .Lis_tail
+    WRITE_DATA %r8, (%rdx), %r9
+    addq $8, %rdx
+.Lis_tail:
+    shlq $(64 - 8 * VALUE_TAIL), %r8
+    orq OF_PROGRAM(PROGRAM_HEAD), %r8
+    movq %r8, (%rdx)
+    addq $8, %rdx
 .Lvalues_written:
-    movq OF_PROGRAM(PROGRAM_HEAD), %rsi
+    movzbl OF_PROGRAM(PROGRAM_RESULT_BYTES), %esi
+    testl %esi, %esi
+    jz .Lhas_no_result
+    // Space for the result, as leave_space (call_values.c) leaves it.
+    cmpl $VALUE_TAIL, %esi
+    jbe .Lresult_is_tail
+    movq $(CONTROL_DATA << CONTROL_KIND_SHIFT), (%rdx)
+    addq $8, %rdx
+.Lresult_is_tail:
+    movq OF_PROGRAM(PROGRAM_RESULT_HEAD), %rsi
     movq %rsi, (%rdx)
-    shlq $EVENT_TIME_SHIFT, %rax
-    orq FUNCTION_HEAD(%r11), %rax
-    movq %rax, 8(%rdx)
-    addq $16, %rdx
-    cmpb $0, OF_PROGRAM(PROGRAM_RESULT_BYTES)
-    je .Lhas_no_result
+    addq $8, %rdx
     orq $LABEL_RESULT, FRAME_LABEL(%rcx) // all of the word: who reads it soon is not given part of it by the store buffer
 .Lhas_no_result:
+    shlq $EVENT_TIME_SHIFT, %rax
+    orq FUNCTION_HEAD(%r11), %rax
+    movq %rax, (%rdx)
+    addq $8, %rdx
     movq %rdx, FRAME_EVENT(%rcx)
     RELOAD_ARGUMENTS
     testq %rcx, %rcx
@@ -1491,8 +1500,8 @@ values_enter:
     movq OF_PROGRAM(PROGRAM_PIECES), %rsi
     testq %rsi, %rsi
     jz .Lin_no_pieces
-    leaq -(8 * VALUE_WORDS)(%rsp), %rsp
-    .cfi_adjust_cfa_offset 8 * VALUE_WORDS
+    leaq -PIECES_BYTES(%rsp), %rsp
+    .cfi_adjust_cfa_offset PIECES_BYTES
     movq %rsp, %r8
     movq %rcx, %rdx
 .Lnext_word:
@@ -1508,12 +1517,19 @@ values_enter:
     addq $PIECE_BYTES, %rsi
     testb %cl, %cl                      // PIECE_ENDS is its sign, and no part of a shift
     jns .Lnext_piece
-    // The byte before a value that goes on in this word is in the place of the kind.
+    // Bytes before a value that goes on in this word are in the place of the kind, or of all that is in the lower half.
+    cmpb $0, (PIECE_UP - PIECE_BYTES)(%rsi) // likewise, of the VALUES word
+    js .Llast_word
     movb $(CONTROL_DATA << CONTROL_KIND_SHIFT), %al
     movq %rax, (%r8)
     addq $8, %r8
-    cmpb $0, (PIECE_UP - PIECE_BYTES)(%rsi) // likewise, of the last word
-    jns .Lnext_word
+    jmp .Lnext_word
+.Llast_word:
+    shrq $(64 - 8 * VALUE_TAIL), %rax
+    shlq $(64 - 8 * VALUE_TAIL), %rax
+    orq OF_PROGRAM(PROGRAM_HEAD), %rax
+    movq %rax, (%r8)
+    addq $8, %r8
     movq %rdx, %rcx
     READ_VALUES_CLOCK
     RESERVE_VALUES PROGRAM_RESERVED, EVENT_START_BITS, %r9, .Lcopy_refused
@@ -1526,14 +1542,14 @@ values_enter:
     cmpq %r8, %rsi
     jne .Lcopy_word
     movq FRAME_FUNCTION(%rcx), %r11
-    leaq (8 * VALUE_WORDS)(%rsp), %rsp
-    .cfi_adjust_cfa_offset -8 * VALUE_WORDS
+    leaq PIECES_BYTES(%rsp), %rsp
+    .cfi_adjust_cfa_offset -PIECES_BYTES
     jmp .Lvalues_written
-    CFI_ARGUMENTS_SPILLED 8 * VALUE_WORDS
+    CFI_ARGUMENTS_SPILLED PIECES_BYTES
 .Lcopy_refused:
     movq FRAME_FUNCTION(%rcx), %r11
-    leaq (8 * VALUE_WORDS)(%rsp), %rsp
-    .cfi_adjust_cfa_offset -8 * VALUE_WORDS
+    leaq PIECES_BYTES(%rsp), %rsp
+    .cfi_adjust_cfa_offset -PIECES_BYTES
     jmp .Lvalues_refused
     CFI_ARGUMENTS_SPILLED
 
@@ -1580,14 +1596,43 @@ values_exit:
     testl %edx, %edx
     jnz .Lmay_have_failed
 .Lhas_not_failed:
+    movq FRAME_EVENT(%rcx), %rdx
     orq $FRAME_CLOSING, FRAME_EVENT(%rcx)
+    // As complete (call_values.c): no word has come after the enter, and before it is space for the result.
+    movq tracer_thread@GOTTPOFF(%rip), %r9
+    movq %fs:THREAD_POSITION(%r9), %r9
+    cmpq %rdx, POSITION_CURSOR(%r9)
+    jne .Lresult_apart
+    movl -16(%rdx), %r9d
+    cmpl OF_PROGRAM(PROGRAM_RESULT_HEAD), %r9d
+    jne .Lresult_apart
+    movq %rax, %r9
+    subq FRAME_ENTER(%rcx), %r9
+    cmpq $(1 << EVENT_DURATION_BITS), %r9
+    jae .Lresult_apart
+    cmpb $VALUE_TAIL, OF_PROGRAM(PROGRAM_RESULT_BYTES)
+    jbe .Lis_result_tail
+    WRITE_DATA %r8, -24(%rdx), %rsi
+.Lis_result_tail:
+    movl %r8d, -(8 + VALUE_TAIL)(%rdx)
+    COMPLETE_CALL %rdx, %r9
+    RELOAD_ARGUMENTS
+    testq %rcx, %rcx
+    retq
+    CFI_ARGUMENTS_SPILLED
+.Lresult_apart:
     RESERVE_VALUES PROGRAM_RESULT_RESERVED, EVENT_TIME_BITS, %r9, .Lend_refused
     shlq $EVENT_TIME_SHIFT, %rax
     orq FUNCTION_HEAD(%rsi), %rax
     xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
-    WRITE_VALUE %r8, PROGRAM_RESULT_RESERVED, %r9
-    movq OF_PROGRAM(PROGRAM_RESULT_HEAD), %r9
-    movq %r9, (%rdx)
+    cmpb $VALUE_TAIL, OF_PROGRAM(PROGRAM_RESULT_BYTES)
+    jbe .Lis_exit_tail
+    WRITE_DATA %r8, (%rdx), %r9
+    addq $8, %rdx
+.Lis_exit_tail:
+    shlq $(64 - 8 * VALUE_TAIL), %r8
+    orq OF_PROGRAM(PROGRAM_RESULT_HEAD), %r8
+    movq %r8, (%rdx)
     movq %rax, 8(%rdx)
     RELOAD_ARGUMENTS
     testq %rcx, %rcx

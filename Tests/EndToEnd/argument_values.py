@@ -534,7 +534,7 @@ def what_a_killed_process_leaves_is_readable_at_every_word(test):
     start, end = offset + chunk["body_offset"], offset + chunk["byte_count"]
     used = next(at for at in range(end - 8, start, -8) if data[at:at + 8] != bytes(8)) + 8
     expect((used - start) // 8 > 40, f"{(used - start) // 8} words")
-    # A result and its call are apart: a call that is cut before its exit has none; one that is cut before its enter is not there.
+    # A call that is cut before its last word is not there; one that failed, whose errno is with its exit, has no result if it is cut before that.
     without = [line.split(" = ")[0] for line in whole]
     for cut in range(start, used, 8):
         path = suite.write(test.path("cut.trace"), bytes(data[:cut]) + bytes(end - cut) + bytes(data[end:]))
@@ -542,6 +542,34 @@ def what_a_killed_process_leaves_is_readable_at_every_word(test):
         expect(not decoded.anomalies, f"word {(cut - start) // 8}: {decoded.anomalies[:2]}")
         found = test.lines(path)
         expect(len(found) <= len(whole) and all(line in (a, b) for line, a, b in zip(found, whole, without)), f"word {(cut - start) // 8}: {found}")
+
+
+def a_call_takes_no_more_words_than_its_values_need(test):
+    test.write("values.h", HEADER)
+    test.compile("libvalues.so", "-O2", "-shared", "-fPIC", f"-I{test.made}", source=LIBRARY)
+    program = test.compile("program", "-O2", f"-I{test.made}", "-L.", "-lvalues", "-Wl,-rpath,$ORIGIN", source=r"""
+        #include <stdlib.h>
+        #include <string.h>
+        #include "values.h"
+        int main(int count, char **words) {
+            for (int n = 0; n < 1000; n++) {
+                if (!strcmp(words[1], "take_ints")) take_ints(n, 2, 3, 4);
+                if (!strcmp(words[1], "take_longs")) take_longs(n, 2, 3, 4);
+                if (!strcmp(words[1], "take_string")) take_string("a string of 20 bytes");
+                if (!strcmp(words[1], "is_error")) is_error(n);
+            }
+            return count != 2;
+        }""")
+    # Seven bytes in a DATA word, four in the word that says whose they are, likewise of the result, and one word for the call.
+    for name, most in {"take_ints": 2 + 1 + 1 + 1, "take_longs": 4 + 1 + 1 + 1 + 1, "take_string": 3 + 1 + 1 + 1, "is_error": 1 + 1 + 1}.items():
+        test.forget_traces()
+        test.execute([program, name], TRACER_ARGUMENTS=test.plan(name, prototypes=PROTOTYPES))
+        trace = test.checked_trace()
+        expect(trace.count(name) == 1000 and all(node.arguments and node.result for node in trace.nodes() if node.name == name), f"{trace.count(name)} calls of {name}")
+        words = sum(any(trace.data[at:at + 8]) for offset, chunk in trace.chunks if chunk["kind"] == 1
+                    for at in range(offset + chunk["body_offset"], offset + chunk["byte_count"], 8))
+        # A base now and then; a call that was interrupted for long ends with a word of its own.
+        expect(words < (most + 0.2) * 1000, f"{words / 1000} words a call of {name}, not {most}")
 
 
 def a_trace_needs_nothing_but_itself(test):
@@ -581,7 +609,8 @@ def what_is_hidden_is_not_in_the_file(test):
         f'fetch("https", <hidden>, <hidden>) = {ord("h") + ord("s") + 4711}'], f"{test.lines(trace.path, ('login', 'fetch', 'setenv'))}")
     data = suite.read_bytes(trace.path)
     words = [struct.unpack_from("<Q", data, at)[0] for at in range(0, len(data) & ~7, 8)]
-    values = b"".join((word >> 8).to_bytes(7, "little") for word in words if word & 0xff == 0x1c)
+    # DATA words have seven bytes, and VALUES the last four.
+    values = b"".join((word >> 8).to_bytes(7, "little") if word & 0xff == 0x1c else (word >> 32).to_bytes(4, "little") for word in words if word & 0xff in (0x1c, 0x24))
     expect(b"somebody" in values and b"kept-back" not in values and b"kept-back" not in data, "a hidden value is in the file")
 
 
@@ -625,7 +654,7 @@ def a_damaged_plan_is_not_believed(test):
         test.forget_traces()
 
 
-MODES = {"slots": "*", "arm": "values.gcc* pointers*", "arm_functions": "values.gcc*"}
+MODES = {"slots": "*", "arm": "values.gcc* pointers* words*", "arm_functions": "values.gcc*"}
 
 
 def tests():
@@ -642,7 +671,7 @@ def tests():
         cases = {name: check for name, check in cases.items() if name.startswith("gcc") and "noplt" not in name}
     found = [Arguments(f"argument_values.values.{name}", check) for name, check in cases.items()]
     if build.ARCHITECTURE == "aarch64":
-        return found + [Arguments("argument_values.pointers", pointers_that_lead_nowhere_hurt_nobody)]
+        return found + [Arguments("argument_values.pointers", pointers_that_lead_nowhere_hurt_nobody), Arguments("argument_values.words", a_call_takes_no_more_words_than_its_values_need)]
     found += [Arguments(f"argument_values.stepped.{name}", check) for name, check in {
         "signal": stepped("signal"), "first_call": stepped("first_call"), "unwind": stepped("unwind"), "signal_on_other_stack": stepped("signal", "other"),
         "signal_while_other_is_open": stepped("signal", "beside"), "monotonic": stepped("signal", TRACER_CLOCK="monotonic")}.items()]

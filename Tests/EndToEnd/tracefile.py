@@ -17,7 +17,7 @@ VERSIONS = 1, 2
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
-BASE, RESUME, UNWOUND, SITE, ARGUMENT, SAMPLED, DATA, ARGUMENTS = range(1, 9)
+BASE, RESUME, UNWOUND, SITE, ARGUMENT, SAMPLED, DATA, ARGUMENTS, VALUES, RESULT = range(1, 11)
 FUNCTION_SHIFT = 2
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
@@ -652,25 +652,25 @@ class Trace:
                             wrong.append(f"{where}: chunk {sequence} says that {node.name} was called from {site:#x}, not {node.site:#x}")
             expected = sequence + 1
             base = chunk["opened_ticks"]
-            resume = site = argument = values = None
+            resume = site = argument = values = result = None
             data = b""
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
             words = memoryview(self.data)[start:start + max(0, (end - start) & ~7)].cast("Q")
             for word_index, word in enumerate(words):
                 if word == 0:
-                    resume = site = argument = values = None
+                    resume = site = argument = values = result = None
                     data = b""
                     continue
                 kind, function = word & 3, (word >> FUNCTION_SHIFT) & layout.function_mask
                 if kind in (CONTROL, EXIT) and (argument is not None or site is not None and word & 0xff != ARGUMENT << CONTROL_SHIFT):
                     wrong.append(f"{where}: chunk {sequence}, word {word_index}: a call site or an object before something that is no call")
                     site = argument = None
-                if data and word & 0xff not in (DATA << CONTROL_SHIFT, ARGUMENTS << CONTROL_SHIFT):
+                if data and word & 0xff not in [which << CONTROL_SHIFT for which in (DATA, VALUES, RESULT)]:
                     wrong.append(f"{where}: chunk {sequence}, word {word_index}: values without a word that says whose they are")
                     data = b""
-                if values and (kind == EXIT) != values[2] and kind != CONTROL:
-                    wrong.append(f"{where}: chunk {sequence}, word {word_index}: arguments before an exit, or a result before a call")
+                if values and kind == EXIT:
+                    wrong.append(f"{where}: chunk {sequence}, word {word_index}: arguments before an exit")
                     values = None
                 if kind in (ENTER, COMPLETE):
                     name, _, flags = self._describe(function)
@@ -681,8 +681,10 @@ class Trace:
                     if stack and enter < stack[-1].enter:
                         wrong.append(f"{where}: {name} began {stack[-1].enter - enter} ticks before its caller {stack[-1].name}")
                     node = push(function, enter, site or 0, argument)
-                    node.arguments = values and values[:2]
-                    site = argument = values = None
+                    node.arguments = values
+                    if kind == COMPLETE:
+                        node.result = result
+                    site = argument = values = result = None  # before an enter, a result is space for one
                     calls[function] += 1
                     thread.calls += 1
                     if len(stack) > self.maximum_depth_seen:
@@ -707,11 +709,12 @@ class Trace:
                         argument = payload
                     elif which == DATA:
                         data += payload.to_bytes(7, "little")
-                    elif which == ARGUMENTS:
-                        program, count = payload & 0xffffff, payload >> 24 & 0xff
+                    elif which in (VALUES, RESULT):
+                        program, count = payload & 0xffff, payload >> 16 & 0xff
                         if count * 7 != len(data) or program not in self.prototypes:
                             wrong.append(f"{where}: chunk {sequence}, word {word_index}: {count} words of program {program}, {len(data)} bytes before it")
-                        values, data = (program, data, bool(payload >> 32 & 1)), b""
+                        whole, data = (program, data + (payload >> 24).to_bytes(4, "little")), b""
+                        values, result = (values, whole) if which == RESULT else (whole, result)
                     elif which == SAMPLED:
                         self.stood_for[thread.index, payload & layout.function_mask] += payload >> 24
                     elif which == UNWOUND:
@@ -754,7 +757,7 @@ class Trace:
                     if node.function != function:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} while {node.name} is innermost")
                     close(node, time, "")
-                    node.result, values = values and values[:2], None
+                    node.result, result = result, None
         leave_open(stack)
 
     @staticmethod

@@ -5,12 +5,9 @@ import TraceFormat
 import TraceTesting
 
 @Suite struct ArgumentTreeTests {
-    /// The words of an integer argument, of the next call. Each has seven bytes.
-    private func passing(_ value: UInt64, at time: Int) -> [Step] {
-        [
-            .base(time), .word(.control(.data, value), time), .word(.control(.data, 0), time),
-            .word(.arguments(7, words: 2, isResult: false), time),
-        ]
+    /// The words of an integer argument, of the next call.
+    private func passing(_ value: UInt32, at time: Int) -> [Step] {
+        [.base(time), .word(.values(7, words: 0, tail: value, isResult: false), time)]
     }
 
     private func demo(_ prototype: String, _ steps: [Step]) -> TraceBuilder {
@@ -47,6 +44,38 @@ import TraceTesting
         #expect(try rows(tree(builder)) == ["a 4 85 80", "b 1 5 5"])
     }
 
+    @Test func olderAgentsSaidWhoseTheyAreInAWordOfItsOwn() throws {
+        // A number of two DATA words, of which it fills eight bytes.
+        let older: [Step] = [
+            .word(.control(.data, 5), 0), .word(.control(.data, 0), 0), .word(.control(.arguments, 7 | 2 << 24), 0), .call(2, 0, 10),
+        ]
+        #expect(try rows(read(demo("a(n: long)", older))) == ["a(5) 1 10 10"])
+    }
+
+    @Test func aCallWithItsResultBesideIsOneThatEntersAndExits() throws {
+        func steps(_ call: [Step], _ next: [Step]) -> [Step] { [.enter(3, 0)] + call + next + [.exit(3, 50)] }
+        func result(_ value: UInt32) -> [Step] { [.word(.values(7, words: 0, tail: value, isResult: true), 5)] }
+        let apart = steps(passing(1, at: 5) + [.enter(2, 5)] + result(3) + [.exit(2, 9)], passing(2, at: 10) + [.enter(2, 10)] + result(4) + [.exit(2, 19)])
+        // Before an enter, the word of a result is space for one.
+        let beside = steps(passing(1, at: 5) + result(3) + [.call(2, 5, 9)], passing(2, at: 10) + result(0) + [.enter(2, 10)] + result(4) + [.exit(2, 19)])
+        let prototype = "a(n: int) -> int"
+        #expect(try rows(read(demo(prototype, apart))) == rows(read(demo(prototype, beside))))
+        func lines(_ steps: [Step]) throws -> [String] {
+            let file = TemporaryFile(demo(prototype, steps).bytes())
+            return try withExtendedLifetime(file) {
+                let trace = try TraceFile(path: file.path), thread = try #require(trace.threads.first)
+                var lines: [String] = []
+                try trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, FunctionNames(trace.metadata)) { line in
+                    lines.append("\(line.depth) \(line.function ?? 0) \(line.arguments?.bytes ?? []) \(line.result?.bytes ?? []) \(String(describing: line.end?.time))")
+                    return true
+                }
+                return lines
+            }
+        }
+        let found = try lines(beside)
+        #expect(found == (try lines(apart)) && found.count == 3 && found[1].contains("[1, 0, 0, 0] [3, 0, 0, 0]") && found[2].contains("[4, 0, 0, 0]"))
+    }
+
     @Test func aCallHasItsArgumentsInEachChunkOfItsThread() throws {
         let steps =
             passing(3, at: 0) + [.enter(2, 0), .split, .call(3, 10, 15), .split] + passing(4, at: 20)
@@ -61,7 +90,7 @@ import TraceTesting
 
     @Test func whatIsOverTheLimitOfAFunctionIsTogether() throws {
         var steps: [Step] = []
-        for n in 0..<6 { steps += passing(UInt64(n), at: n * 10) + [.call(2, n * 10, n * 10 + 6 - n)] }
+        for n in 0..<6 { steps += passing(UInt32(n), at: n * 10) + [.call(2, n * 10, n * 10 + 6 - n)] }
         let builder = demo("a(n: int)", steps)
         #expect(try rows(read(builder, mostTexts: 2)) == ["a(other arguments) 4 10 10", "a(0) 1 6 6", "a(1) 1 5 5"])
         #expect(try rows(read(builder, mostTexts: 6)).count == 6)

@@ -93,11 +93,21 @@ import TraceAnalysis
     @Test func aWordThatAnnouncesMoreThanThereIsSaysNothing() {
         var words = ArgumentWords()
         words.add(1)
-        words.announce(1, words: 2, isResult: false)
-        #expect(words.takeCall() == nil)
+        words.announce(AnnouncedValues(program: 1, words: 2, isResult: false))
+        #expect(words.take().call == nil)
         words.add(0x0706_0504_0302_01)
-        words.announce(3, words: 1, isResult: true)
-        let result = words.takeResult()
+        words.announce(AnnouncedValues(program: 3, words: 1, isResult: true))
+        let result = words.take().result
         #expect(result?.program == 3 && result?.bytes == [1, 2, 3, 4, 5, 6, 7])
+    }
+
+    @Test func theWordThatSaysWhoseValuesTheseAreHasTheLastOfThem() {
+        var words = ArgumentWords()
+        words.add(0x0706_0504_0302_01)
+        words.announce(AnnouncedValues(program: 3, words: 1, tail: 0x0b0a_0908, isResult: false))
+        words.announce(AnnouncedValues(program: 3, words: 0, tail: 12, isResult: true))
+        let both = words.take()
+        #expect(both.call?.bytes == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] && both.result?.bytes == [12, 0, 0, 0])
+        #expect(words.take().call == nil)
     }
 }

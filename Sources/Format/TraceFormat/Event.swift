@@ -28,12 +28,18 @@ public enum ControlKind: UInt8, Sendable {
     /// The next call of this function on this thread stands for others: the function (`EventWord.sampledFunction`), and above it how many of
     /// its calls the thread has counted and not recorded since the one before it that had such a word.
     case sampled = 6
-    /// Seven bytes of the values that the next ARGUMENTS word announces. Its lowest byte alone shows what it is, so no value looks like an
-    /// event, wherever a process is killed.
+    /// Seven bytes of the values that the next VALUES, RESULT or ARGUMENTS word says of. Its lowest byte alone shows what it is, so no value
+    /// looks like an event, wherever a process is killed.
     case data = 7
-    /// The DATA words before it are the values of the arguments of the call of the next enter or complete call, or of the result of the next
-    /// exit (`EventWord.argumentsProgram`).
+    /// Of older agents: the DATA words before it are the values of the arguments of the call of the next enter or complete call, or of the
+    /// result of the next exit.
     case arguments = 8
+    /// The DATA words before it, and its own last bytes, are the values of the arguments of the call of the next enter or complete call
+    /// (`EventWord.values`).
+    case values = 9
+    /// Likewise of the result of the call of the next exit or complete call. Before an enter it says nothing: space for the result, or the
+    /// process was killed as the call returned.
+    case result = 10
 }
 
 /// How the bits of an event are shared out; from these two the rest follows.
@@ -103,12 +109,12 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
         control(.sampled, UInt64(function) | min(calls, 1 &<< 32 &- 1) &<< UInt64(EVENT_FUNCTION_BITS))
     }
 
-    /// `words` DATA words of this program come before it.
-    @inlinable public static func arguments(_ program: UInt32, words: UInt32, isResult: Bool) -> EventWord {
+    /// `words` DATA words come before it, and `tail` is what follows their bytes.
+    /// - Parameter program: up to ARGUMENTS_MOST_FUNCTIONS
+    @inlinable public static func values(_ program: UInt32, words: UInt32, tail: UInt32, isResult: Bool) -> EventWord {
         control(
-            .arguments,
-            UInt64(program) | UInt64(words) &<< UInt64(CONTROL_ARGUMENTS_COUNT_SHIFT)
-                | (isResult ? 1 &<< UInt64(CONTROL_ARGUMENTS_RESULT_SHIFT) : 0))
+            isResult ? .result : .values,
+            UInt64(program) | UInt64(words) &<< UInt64(CONTROL_VALUES_COUNT_SHIFT) | UInt64(tail) &<< UInt64(CONTROL_VALUES_TAIL_SHIFT))
     }
 
     @inlinable public var isEmpty: Bool { word == 0 }
@@ -129,6 +135,11 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
     @inlinable public var payload: UInt64 { word &>> UInt64(CONTROL_PAYLOAD_SHIFT) }
     @inlinable public var sampledFunction: UInt32 { UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(EVENT_FUNCTION_BITS) &- 1)) }
     @inlinable public var sampledCalls: UInt64 { payload &>> UInt64(EVENT_FUNCTION_BITS) }
+    /// Of a VALUES or RESULT word.
+    @inlinable public var valuesProgram: UInt32 { UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(CONTROL_VALUES_COUNT_SHIFT) &- 1)) }
+    @inlinable public var valuesWords: UInt8 { UInt8(truncatingIfNeeded: payload &>> UInt64(CONTROL_VALUES_COUNT_SHIFT)) }
+    @inlinable public var valuesTail: UInt32 { UInt32(truncatingIfNeeded: payload &>> UInt64(CONTROL_VALUES_TAIL_SHIFT)) }
+    /// Of an ARGUMENTS word.
     @inlinable public var argumentsProgram: UInt32 {
         UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(CONTROL_ARGUMENTS_COUNT_SHIFT) &- 1))
     }

@@ -112,7 +112,7 @@ enum ArgumentPlan {
         for n in 0..<count {
             let all = operations(of: UInt16(n &+ 1))
             mostSteps &+= all.count
-            mostPieces &+= all.count &+ (8 &* all.count &+ dataBytes) / dataBytes
+            mostPieces &+= all.count &+ (8 &* all.count &+ dataBytes) / dataBytes &+ 1
         }
         guard let pages = Memory.pages(count &* MemoryLayout<value_program>.stride),
             let stepPages = Memory.pages(mostSteps &* MemoryLayout<value_step>.stride),
@@ -137,8 +137,8 @@ enum ArgumentPlan {
                 steps[stepCount] = step(operation)
                 stepCount &+= 1
             }
-            let words = (bytes &+ dataBytes &- 1) / dataBytes, isTested = purpose(plan.content) == .keep && !tests.isEmpty
-            program.head = Event.arguments(UInt32(number), words: UInt32(words), isResult: false).word
+            let words = ArgumentValues.wordCount(of: bytes), isTested = purpose(plan.content) == .keep && !tests.isEmpty
+            program.head = Event.values(UInt32(number), words: UInt32(words), tail: 0, isResult: false).word
             program.reserved = UInt8(8 &* (min(words, Int(VALUE_WORDS)) &+ 2))
             program.test_count = isTested ? UInt8(tests.count) : 0
             program.count = UInt8(all.count)
@@ -149,7 +149,7 @@ enum ArgumentPlan {
                 beginsWithText(UnsafeBufferPointer(start: steps + Int(program.steps), count: all.count), bytes) ? 1 : 0
             program.tests = function(number).pointee.tests
             if let result { note(result, number, in: &program) }
-            let used = isTested || words > Int(VALUE_WORDS) ? 0 : makePieces(of: all, at: pieces)
+            let used = isTested || words > Int(VALUE_WORDS) ? 0 : makePieces(of: all, words, at: pieces)
             if used > 0 {
                 program.pieces = UnsafePointer(pieces)
                 pieces += used
@@ -178,11 +178,12 @@ enum ArgumentPlan {
         return true
     }
     private static func note(_ result: arguments_operation, _ number: UInt16, in program: inout value_program) {
-        let isVector = result.source == UInt8(ARGUMENTS_FROM_VECTOR), words: UInt32 = result.bytes > UInt8(ARGUMENTS_DATA_BYTES) ? 2 : 1
+        let isVector = result.source == UInt8(ARGUMENTS_FROM_VECTOR), words = ArgumentValues.wordCount(of: Int(result.bytes))
         program.result_bytes = result.bytes
-        program.result_head = Event.arguments(UInt32(number), words: UInt32(words), isResult: true).word
+        program.result_head = Event.values(UInt32(number), words: UInt32(words), tail: 0, isResult: true).word
         program.result_mask = isVector ? 0 : bytesMask(result.bytes)
         program.result_reserved = UInt8(8 &* (words &+ 2))
+        program.reserved &+= UInt8(8 &* (words &+ 1)) // space for it
         program.failure = result.failure
         program.result_check =
             switch result.failure {
@@ -193,29 +194,37 @@ enum ArgumentPlan {
     }
     private static func bytesMask(_ count: UInt8) -> UInt64 { UInt64.max &>> (64 &- 8 &* UInt64(count)) }
     /// Returns the number of pieces. 0: there are no values, or these are not words of registers and of the stack.
+    /// - Parameter words: so many DATA words; what they do not have is in the VALUES word
     private static func makePieces(
-        of operations: UnsafeBufferPointer<arguments_operation>, at pieces: UnsafeMutablePointer<value_piece>
+        of operations: UnsafeBufferPointer<arguments_operation>, _ words: Int, at pieces: UnsafeMutablePointer<value_piece>
     ) -> Int {
-        var made = 0, used = 0 // pieces; bytes of the word that has been begun
+        if operations.isEmpty { return 0 }
+        var made = 0, word = 0, used = 0 // pieces, words, bytes of the word that has been begun
         for operation in operations {
             guard operation.kind == UInt8(ARGUMENTS_VALUE), let offset = Spills.offset(Int(operation.source)) else { return 0 }
             let bytes = Int(operation.bytes)
             var done = 0
             while done < bytes {
-                let some = min(bytes &- done, dataBytes &- used)
+                let isData = word < words, some = min(bytes &- done, (isData ? dataBytes : Int(VALUE_TAIL)) &- used)
                 // The value's bytes from `done` on to the top, and from there to the bytes of the word that are free.
-                pieces[made] = value_piece(
-                    offset: Int16(offset), up: UInt8(64 &- 8 &* (done &+ some)), down: UInt8(64 &- 8 &* (some &+ used &+ 1)))
+                let end = some &+ used &+ (isData ? 1 : 8 &- Int(VALUE_TAIL))
+                pieces[made] = value_piece(offset: Int16(offset), up: UInt8(64 &- 8 &* (done &+ some)), down: UInt8(64 &- 8 &* end))
                 done &+= some
-                used = (used &+ some) % dataBytes
-                if used == 0 { pieces[made].down |= UInt8(PIECE_ENDS) }
+                used &+= some
+                if isData && used == dataBytes {
+                    pieces[made].down |= UInt8(PIECE_ENDS)
+                    (word, used) = (word &+ 1, 0)
+                }
                 made &+= 1
             }
         }
-        if made > 0 {
-            pieces[made &- 1].up |= UInt8(PIECE_ENDS)
-            pieces[made &- 1].down |= UInt8(PIECE_ENDS)
+        if word < words || used == 0 { // the VALUES word has no bytes: one piece of none in its upper half
+            if word < words { pieces[made &- 1].down |= UInt8(PIECE_ENDS) }
+            pieces[made] = value_piece(offset: pieces[made &- 1].offset, up: 32, down: 32)
+            made &+= 1
         }
+        pieces[made &- 1].up |= UInt8(PIECE_ENDS)
+        pieces[made &- 1].down |= UInt8(PIECE_ENDS)
         return made
     }
     /// The trampolines can record calls of a function with this program by themselves. Those of a time filter cannot, whatever the shortest

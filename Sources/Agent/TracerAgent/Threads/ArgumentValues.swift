@@ -4,7 +4,7 @@ import CSupport
 import CTraceLayout
 
 struct ArgumentValues {
-    static let capacity = Int(ARGUMENTS_MOST_WORDS) * Int(ARGUMENTS_DATA_BYTES)
+    static let capacity = Int(ARGUMENTS_MOST_WORDS) * Int(ARGUMENTS_DATA_BYTES) + Int(VALUE_TAIL)
     /// Least that a string takes: the address of one.
     private static let leastOfText = 2 + 8
 
@@ -85,8 +85,9 @@ struct ArgumentValues {
             if offset &+ count > byteCount { return nil }
             var number: UInt64 = 0
             for n in 0..<count {
-                let place = offset &+ n, word = Event(word: first[place / Int(ARGUMENTS_DATA_BYTES)]).payload
-                number |= (word &>> UInt64(place % Int(ARGUMENTS_DATA_BYTES) &* 8) & 0xff) &<< UInt64(n &* 8)
+                let place = offset &+ n, event = Event(word: first[place / Int(ARGUMENTS_DATA_BYTES)])
+                let bytes = event.controlKind == .data ? event.payload : UInt64(event.valuesTail)
+                number |= (bytes &>> UInt64(place % Int(ARGUMENTS_DATA_BYTES) &* 8) & 0xff) &<< UInt64(n &* 8)
             }
             return number
         }
@@ -212,11 +213,18 @@ struct ArgumentValues {
 
     // MARK: - Words
 
-    var wordCount: Int { (count &+ Int(ARGUMENTS_DATA_BYTES) &- 1) / Int(ARGUMENTS_DATA_BYTES) }
-    func word(_ n: Int) -> Event {
-        let first = n &* Int(ARGUMENTS_DATA_BYTES), bytes = min(count &- first, Int(ARGUMENTS_DATA_BYTES))
+    /// DATA words of so many bytes of values; the last ones are in the word after them.
+    static func wordCount(of bytes: Int) -> Int {
+        (bytes &+ Int(ARGUMENTS_DATA_BYTES) &- 1 &- Int(VALUE_TAIL)) / Int(ARGUMENTS_DATA_BYTES)
+    }
+    var wordCount: Int { Self.wordCount(of: count) }
+    func word(_ n: Int) -> Event { .control(.data, bytes(of: n)) }
+    /// What the DATA words do not have.
+    var tail: UInt32 { UInt32(truncatingIfNeeded: bytes(of: wordCount)) }
+    private func bytes(of word: Int) -> UInt64 {
+        let first = word &* Int(ARGUMENTS_DATA_BYTES)
         var payload: UInt64 = 0
-        for k in 0..<bytes { payload |= UInt64(start[first &+ k]) &<< UInt64(k &* 8) }
-        return .control(.data, payload)
+        for k in 0..<max(0, min(count &- first, Int(ARGUMENTS_DATA_BYTES))) { payload |= UInt64(start[first &+ k]) &<< UInt64(k &* 8) }
+        return payload
     }
 }

@@ -391,7 +391,7 @@ struct ThreadRecorder {
     private func append(_ values: ArgumentValues, _ program: UInt16, isResult: Bool) {
         let count = values.wordCount
         for n in 0..<count { append(values.word(n)) }
-        append(.arguments(UInt32(program), words: UInt32(truncatingIfNeeded: count), isResult: isResult))
+        append(.values(UInt32(program), words: UInt32(truncatingIfNeeded: count), tail: values.tail, isResult: isResult))
     }
 
     /// Takes back the enter of a frame that ends now, if the time filter does not keep it: as the trampolines do (TAKE_BACK); or if its result does

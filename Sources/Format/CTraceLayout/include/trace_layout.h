@@ -37,10 +37,16 @@
 #define CONTROL_SITE 4
 #define CONTROL_ARGUMENT 5
 #define CONTROL_DATA 7
-#define CONTROL_ARGUMENTS 8
+#define CONTROL_ARGUMENTS 8 /* of older agents */
+#define CONTROL_VALUES 9
+#define CONTROL_RESULT 10
 // The payload of ARGUMENTS: a program, above it how many DATA words it has, and a bit for a result.
 #define CONTROL_ARGUMENTS_COUNT_SHIFT 24
 #define CONTROL_ARGUMENTS_RESULT_SHIFT 32
+// The payload of VALUES and RESULT: a program, how many DATA words it has, and in the upper half of the word the last four bytes.
+#define CONTROL_VALUES_COUNT_SHIFT 16
+#define CONTROL_VALUES_TAIL_SHIFT 24
+#define CONTROL_VALUES_TAIL_BYTES 4
 
 #define TRACE_PASSED_BYTES 8192 /* size of a chunk with one PASSED record, which has … */
 #define TRACE_PASSED_COUNTERS 1006 /* … so many counters of a thread */

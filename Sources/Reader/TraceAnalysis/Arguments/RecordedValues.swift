@@ -13,7 +13,21 @@ package struct RecordedValues: Sendable {
     }
 }
 
-/// Collects DATA words until an ARGUMENTS word says whose they are.
+/// What a VALUES, RESULT or ARGUMENTS word says: so many DATA words before it, and `tail`, are the arguments of the call of the next enter or
+/// complete call, or the result of that of the next exit or complete call.
+package struct AnnouncedValues: Sendable {
+    package var program: UInt32
+    package var words: Int
+    /// Four bytes. nil: of an older agent.
+    package var tail: UInt32?
+    package var isResult: Bool
+
+    package init(program: UInt32, words: Int, tail: UInt32? = nil, isResult: Bool) {
+        (self.program, self.words, self.tail, self.isResult) = (program, words, tail, isResult)
+    }
+}
+
+/// Collects DATA words until a word says whose they are.
 package struct ArgumentWords {
     /// Most calls have no words; then nothing else is looked at.
     private var isEmpty = true
@@ -28,17 +42,20 @@ package struct ArgumentWords {
         if data.count < Int(ARGUMENTS_MOST_WORDS) { data.append(payload) }
     }
     /// A word that announces more values than there are says nothing.
-    package mutating func announce(_ program: UInt32, words: Int, isResult: Bool) {
+    package mutating func announce(_ announced: AnnouncedValues) {
         isEmpty = false
         defer { data.removeAll(keepingCapacity: true) }
-        guard words <= data.count else { return }
+        guard announced.words <= data.count else { return }
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(words * Int(ARGUMENTS_DATA_BYTES))
-        for word in data.suffix(words) {
+        bytes.reserveCapacity(announced.words * Int(ARGUMENTS_DATA_BYTES) + Int(CONTROL_VALUES_TAIL_BYTES))
+        for word in data.suffix(announced.words) {
             for n in 0..<Int(ARGUMENTS_DATA_BYTES) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(n * 8))) }
         }
-        let values = RecordedValues(program: program, bytes: bytes)
-        if isResult { result = values } else { call = values }
+        if let tail = announced.tail {
+            for n in 0..<Int(CONTROL_VALUES_TAIL_BYTES) { bytes.append(UInt8(truncatingIfNeeded: tail >> UInt32(n * 8))) }
+        }
+        let values = RecordedValues(program: announced.program, bytes: bytes)
+        if announced.isResult { result = values } else { call = values }
     }
     mutating func clear() {
         if isEmpty { return }
@@ -47,15 +64,11 @@ package struct ArgumentWords {
         call = nil
         result = nil
     }
-    package mutating func takeCall() -> RecordedValues? {
-        if _fastPath(isEmpty) { return nil }
+    /// What the next call or exit has.
+    package mutating func take() -> (call: RecordedValues?, result: RecordedValues?) {
+        if _fastPath(isEmpty) { return (nil, nil) }
         defer { clear() }
-        return call
-    }
-    package mutating func takeResult() -> RecordedValues? {
-        if _fastPath(isEmpty) { return nil }
-        defer { clear() }
-        return result
+        return (call, result)
     }
 }
 

@@ -100,7 +100,7 @@ package protocol CallSink: ~Copyable {
     static var wantsObjects: Bool { get }
     /// Takes the object of the leaf that is reported next, as in `Frame.object`.
     mutating func leafObject(_ bits: UInt64?)
-    /// True if the sink needs the recorded arguments of frames and leaves, and the results of frames.
+    /// True if the sink needs the recorded arguments of frames and leaves, and the results of frames: a leaf with a result is a frame.
     static var wantsArguments: Bool { get }
     /// Takes the arguments of the frame or leaf that is reported next; nil: none are recorded.
     mutating func nextArguments(_ values: RecordedValues?)
@@ -316,20 +316,22 @@ extension CallStack: EventSink where Sink: ~Copyable {
     }
 
     @inline(__always) mutating func data(_ payload: UInt64) { if Sink.wantsArguments { nextValues.add(payload) } }
-    @inline(__always) mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?) {
+    @inline(__always) mutating func values(_ announced: AnnouncedValues?) {
         guard Sink.wantsArguments else { return }
-        if let announced {
-            nextValues.announce(announced.program, words: announced.words, isResult: announced.isResult)
-        } else {
-            nextValues.clear()
-        }
+        if let announced { nextValues.announce(announced) } else { nextValues.clear() }
     }
-    @inline(__always) private mutating func passArguments() { if Sink.wantsArguments { sink.nextArguments(nextValues.takeCall()) } }
-    @inline(__always) private mutating func passResult() { if Sink.wantsArguments { sink.nextResult(nextValues.takeResult()) } }
+    @inline(__always) private mutating func passArguments() { if Sink.wantsArguments { sink.nextArguments(nextValues.take().call) } }
+    @inline(__always) private mutating func passResult() { if Sink.wantsArguments { sink.nextResult(nextValues.take().result) } }
 
     @inline(__always) mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
         let row = sink.row(of: function), site = takeSite(), object = takeObject()
-        passArguments()
+        if Sink.wantsArguments {
+            let values = nextValues.take()
+            sink.nextArguments(values.call)
+            if let result = values.result {
+                return returned(Frame(enter: start, row: row, site: site, object: object), at: end, result)
+            }
+        }
         guard _fastPath(end < insideUntil) else {
             return crossing(Frame(enter: start, row: row, site: site, object: object), to: end)
         }
@@ -337,6 +339,21 @@ extension CallStack: EventSink where Sink: ~Copyable {
         sink.leafSite(site)
         sink.leafObject(object)
         sink.leaf(row, from: start, to: end, depth: frames.count, parent: top, isOutermost: !isActive(row))
+    }
+
+    /// A leaf whose result is recorded: a frame that is opened and closed.
+    @inline(never) private mutating func returned(_ frame: Frame, at end: UInt64, _ result: RecordedValues) {
+        var frame = frame
+        let start = frame.enter
+        if _slowPath(start >= boundTicks) { advance(to: start) }
+        if isInside {
+            completes &+= 1
+            sink.opened(&frame, parent: top, at: start, depth: frames.count, isCall: true)
+        }
+        push(frame)
+        if _slowPath(end >= boundTicks) { advance(before: end) }
+        sink.nextResult(result)
+        pop(at: end, .returned)
     }
 
     /// A leaf that does not lie within a moment, or not as a whole.

@@ -23,11 +23,10 @@ protocol EventSink: ~Copyable {
     mutating func object(_ bits: UInt64?)
     /// The next call of the function stands for so many more, which are not recorded.
     mutating func sampled(_ function: UInt32, _ calls: UInt64)
-    /// Seven bytes of values that `arguments` announces.
+    /// Seven bytes of values that `values` announces.
     mutating func data(_ payload: UInt64)
-    /// The latest `words` calls of `data` had the arguments of the call of the next enter or complete call, or the result of that of the next
-    /// exit. nil: what was announced is void.
-    mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?)
+    /// nil: what was announced is void.
+    mutating func values(_ announced: AnnouncedValues?)
     /// A control word of a kind that this reader does not know.
     mutating func unknown(_ word: UInt64)
     /// Every word that is not zero, before it is decoded.
@@ -49,7 +48,7 @@ extension EventSink where Self: ~Copyable {
     @inline(__always) mutating func object(_ bits: UInt64?) {}
     @inline(__always) mutating func sampled(_ function: UInt32, _ calls: UInt64) {}
     @inline(__always) mutating func data(_ payload: UInt64) {}
-    @inline(__always) mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?) {}
+    @inline(__always) mutating func values(_ announced: AnnouncedValues?) {}
 }
 
 /// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
@@ -87,7 +86,7 @@ struct EventDecoder {
                 resume = .max // killed between the two words
                 sink.site(0)
                 sink.object(nil)
-                sink.arguments(nil)
+                sink.values(nil)
                 continue
             }
             sink.word(event.word, at: offset &+ UInt64(index) &* 8)
@@ -145,7 +144,12 @@ struct EventDecoder {
         case .data:
             sink.data(event.payload)
         case .arguments:
-            sink.arguments((event.argumentsProgram, Int(event.argumentsWords), event.argumentsAreResult))
+            sink.values(
+                AnnouncedValues(program: event.argumentsProgram, words: Int(event.argumentsWords), isResult: event.argumentsAreResult))
+        case .values, .result:
+            sink.values(
+                AnnouncedValues(
+                    program: event.valuesProgram, words: Int(event.valuesWords), tail: event.valuesTail, isResult: event.controlKind == .result))
         case nil:
             sink.unknown(event.word)
         }

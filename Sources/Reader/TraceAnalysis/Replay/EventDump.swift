@@ -19,7 +19,7 @@ package struct DumpedEvent {
     package var value: UInt64?
     /// Object recorded with an enter or a complete call.
     package var object: CallObject?
-    /// Arguments recorded with an enter or a complete call, and the result with an exit.
+    /// Arguments recorded with an enter or a complete call, and the result with an exit or a complete call.
     package var arguments: NamedArguments?
     package var result: (value: ArgumentValue, errno: String?)?
 }
@@ -62,8 +62,9 @@ private struct DumpSink: EventSink, ~Copyable {
         time = ticks
         let isCall = kind == .enter || kind == .complete || kind == .tail
         let object = isCall ? nextObject.take() : nil
-        let arguments = isCall ? metadata.arguments(nextValues.takeCall()) : nil
-        let result = kind == .exit ? metadata.result(nextValues.takeResult()) : nil
+        let values = isCall || kind == .exit ? nextValues.take() : (call: nil, result: nil)
+        let arguments = isCall ? metadata.arguments(values.call, kind == .complete ? values.result : nil) : nil
+        let result = kind == .exit || kind == .complete ? metadata.result(values.result) : nil
         guard error == nil else { return }
         do {
             try body(
@@ -91,9 +92,9 @@ private struct DumpSink: EventSink, ~Copyable {
         nextValues.add(payload)
         emit(.data, at: time, value: payload)
     }
-    mutating func arguments(_ announced: (program: UInt32, words: Int, isResult: Bool)?) {
+    mutating func values(_ announced: AnnouncedValues?) {
         guard let announced else { return nextValues.clear() }
-        nextValues.announce(announced.program, words: announced.words, isResult: announced.isResult)
+        nextValues.announce(announced)
         emit(.arguments, at: time, value: UInt64(announced.program))
     }
     mutating func site(_ address: UInt64) { if address != 0 { emit(.site, at: time, value: address) } }

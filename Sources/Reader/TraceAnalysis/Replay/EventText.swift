@@ -64,7 +64,7 @@ package struct DumpedLine: Record {
         Member.optional("value") { $0.event.value }
         Member.optional("object", CallObject.meaning) { $0.event.object }
         Member.optional("arguments", "of an enter or a complete call: their values by their names") { $0.event.arguments }
-        Member.optional("result", "of an exit") { $0.event.result?.value }
-        Member.optional("errno", "of an exit: why the call failed") { $0.event.result?.errno }
+        Member.optional("result", "of an exit or a complete call") { $0.event.result?.value }
+        Member.optional("errno", "of an exit or a complete call: why the call failed") { $0.event.result?.errno }
     }
 }
