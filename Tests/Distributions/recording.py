@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import tracefile
 
-# The low byte of an event word has its kind: those two that begin a call become 1, the one that arguments or a result end with becomes 2.
-KINDS = bytes(1 if byte & 3 in (tracefile.ENTER, tracefile.COMPLETE) else 2 if byte == tracefile.ARGUMENTS << tracefile.CONTROL_SHIFT else 0 for byte in range(256))
+# The low byte of an event word has its kind: those two that begin a call become 1, those that arguments or a result end with become 2.
+KINDS = bytes(1 if byte & 3 in (tracefile.ENTER, tracefile.COMPLETE) else 2 if byte in (tracefile.VALUES << tracefile.CONTROL_SHIFT, tracefile.RESULT << tracefile.CONTROL_SHIFT) else 0 for byte in range(256))
 
 
 @dataclass

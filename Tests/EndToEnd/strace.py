@@ -172,12 +172,21 @@ def same_value(value, token):
     return number(token) == int(value, 16) if is_address else set(value.split("|")) <= names(token) | {str(number(token))} and names(token) <= set(value.split("|")) | {"0"}
 
 
+def open_on(token):
+    """What strace says that a descriptor is open on; None: it says nothing."""
+    match = re.match(r"\d+<(.*)>(?:\(deleted\))?$", token)
+    return match and match[1]
+
+
 def is_same(ours, theirs):
     """A call of `replay --json`, and one of strace."""
     name, positions, has_result = BY_NAME[ours["name"]]
     if theirs.name != name or ours.get("errno") != theirs.errno:
         return False
     if has_result and "result" in ours and not same_value(ours["result"], hex(theirs.result) if theirs.result >= 0 else str(theirs.result)):
+        return False
+    said = {name: text.removesuffix(" (deleted)") for name, text in ours.get("open_on", {}).items()}
+    if theirs.of and said.get("result", theirs.of) != theirs.of:
         return False
     values = ours["arguments"]
     is_whole = positions[-1] != "…"
@@ -189,7 +198,7 @@ def is_same(ours, theirs):
         if position == "?":
             continue
         if position in values:
-            if not same_value(values[position], token):
+            if not same_value(values[position], token) or open_on(token) and said.get(position, open_on(token)) != open_on(token):
                 return False
         elif position not in names(token) and number(token) != (None if position == "AT_FDCWD" else 0 if position == "NULL" else int(position, 0)):
             return False
@@ -242,14 +251,19 @@ class Comparison(suite.Test):
             call = json.loads(line)
             if call["name"] in BY_NAME and call.get("arguments") is not None and call["module"] == "libc.so.6":
                 ours[call["tid"]].append(call)
+        named = {True: [], False: []}
         count = sum(map(len, ours.values()))
         expect(count >= least, f"only {count} calls are recorded")
         for tid, calls in ours.items():
             # Each must be among theirs, in this order.
             rest = iter(logs[tid])
             for call in calls:
-                expect(any(is_same(call, other) for other in rest), f"strace does not have {call} behind those before it, but "
+                other = next((other for other in rest if is_same(call, other)), None)
+                expect(other, f"strace does not have {call} behind those before it, but "
                        f"{[other for other in logs[tid] if other.name == BY_NAME[call['name']][0]][:40]}")
+                if "descriptor" in call["arguments"] and open_on(other.arguments[0]):
+                    named["descriptor" in call.get("open_on", {})].append((call["name"], other.arguments[0]))
+        expect(len(named[True]) >= 9 * len(named[False]), f"of {len(named[True])} descriptors it is known what they are open on, of others not: {named[False][:9]}")
         return count
 
     def compare_files(self, logs, folder):
@@ -282,8 +296,8 @@ def the_comparison_finds_what_differs(test):
         'recvfrom(3<socket:[1]>, "text", 100, 0, NULL, NULL) = 4')))
     seen = strace_calls(lines)
     calls = [
-        {"name": "open", "arguments": {"path": "a, b", "flags": "O_WRONLY|O_CREAT|O_TRUNC", "mode": 0o644}, "result": 3},
-        {"name": "connect", "arguments": {"descriptor": 3, "address": {"sa_family": "AF_INET", "sin_port": 80, "sin_addr": "127.0.0.1"}, "length": 16}, "result": -1,
+        {"name": "open", "arguments": {"path": "a, b", "flags": "O_WRONLY|O_CREAT|O_TRUNC", "mode": 0o644}, "result": 3, "open_on": {"result": "/tmp/a, b"}},
+        {"name": "connect", "open_on": {"descriptor": "socket:[1]"}, "arguments": {"descriptor": 3, "address": {"sa_family": "AF_INET", "sin_port": 80, "sin_addr": "127.0.0.1"}, "length": 16}, "result": -1,
          "errno": "EINPROGRESS"},
         {"name": "recv", "arguments": {"descriptor": 3, "buffer": "0x10", "count": 100, "flags": "0"}, "result": 4}]
     wrong = {"path": "a", "flags": "O_WRONLY|O_CREAT", "mode": 0o600, "descriptor": 4, "address": {"sa_family": "AF_INET", "sin_port": 81, "sin_addr": "127.0.0.1"}, "length": 17,
@@ -294,6 +308,8 @@ def the_comparison_finds_what_differs(test):
             changed = {**call, "arguments": dict(call["arguments"])}
             (changed if name in ("result", "errno") else changed["arguments"])[name] = wrong[name] if name != "flags" or call["name"] == "open" else "MSG_PEEK"
             expect(not is_same(changed, other), f"{changed} is {other}")
+        for name in call.get("open_on", {}):
+            expect(not is_same({**call, "open_on": {name: "another"}}, other), f"{name} is open on another")
 
 
 def cat(test):

@@ -429,7 +429,10 @@ class ArgumentTest(PageTest):
         self.assertTrue(any(re.fullmatch(r'open(64)?\("/nonexistent<b>", O_RDONLY\) = -1 ENOENT', text) for text, _, _ in said), said)
         self.browser.key("/")
         self.browser.type("passwd")
-        self.assertEqual(self.text("#matches"), "arguments of 1 drawn call")
+        # What descriptors are open on is found, too: the file's own open, and the calls that use it.
+        with_it = sum("passwd" in text for text, _, _ in said)
+        self.assertGreater(with_it, 1)
+        self.assertEqual(self.text("#matches"), f"arguments of {with_it} drawn calls")
         self.picture("arguments")
         self.browser.key("Escape")
         start, length = next((start, length) for text, start, length in said if "ENOENT" in text)

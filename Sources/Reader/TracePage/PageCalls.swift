@@ -7,7 +7,9 @@ enum PageCalls {
     static func members(_ timeline: CallTimeline, of trace: PageTrace, _ functions: inout FunctionNumbers) -> String {
         var slices = "", said = "", numbers: [UInt32: Int] = [:]
         for (index, slice) in timeline.slices.enumerated() {
-            if let text = trace.said(slice) { said += "\(said.isEmpty ? "" : ",")\(index),\(JSON.string(text).scriptText)" }
+            if let text = trace.said(slice, timeline.origin) {
+                said += "\(said.isEmpty ? "" : ",")\(index),\(JSON.string(text).scriptText)"
+            }
             let number: Int
             if let loaded = trace.loaded(slice, timeline) {
                 number = functions.number(loaded.name, loaded.module)

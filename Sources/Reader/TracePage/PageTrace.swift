@@ -17,6 +17,7 @@ struct PageTrace: Sendable {
     /// nil where the kernel did not report when threads ran.
     private(set) var waits: WaitSearch?
     private let files: LoadedFiles
+    private let descriptors: DescriptorNames?
 
     /// - Parameter run: all traces that the page may show
     init(_ trace: TraceFile, in run: [TraceFile], _ symbolizer: Symbolizer, progress: ReadingProgress?) {
@@ -33,6 +34,7 @@ struct PageTrace: Sendable {
         let before = trace.timeScale.nanoseconds(from: Ticks(origin), to: trace.firstTicks).count, first = trace.header.first.monotonic_ns
         begun = first - min(before, first)
         names = FunctionNames(trace.metadata)
+        descriptors = DescriptorNames(trace, names)
         waits = trace.noSwitches == nil ? progress.part(0.5, 1) { WaitSearch(whole, progress: progress) } : nil
     }
 
@@ -65,9 +67,12 @@ struct PageTrace: Sendable {
     }
 
     /// Arguments and result of a call as its line has them: `("/etc/passwd", O_RDONLY) = 3`; nil: none are recorded. Long ones are cut.
-    func said(_ slice: CallTimeline.Slice) -> String? {
+    /// - Parameter origin: of its timeline
+    func said(_ slice: CallTimeline.Slice, _ origin: UInt64) -> String? {
         if slice.arguments == nil, slice.result == nil { return nil }
-        let arguments = trace.metadata.arguments(slice.arguments, slice.result), result = trace.metadata.result(slice.result)
+        let start = origin &+ slice.start
+        let arguments = trace.metadata.arguments(slice.arguments, slice.result, descriptors, from: start)
+        let result = trace.metadata.result(slice.result, descriptors, at: start &+ slice.length)
         if arguments == nil, result == nil { return nil }
         let text = shortened("(" + (arguments?.text ?? ""), Self.longestSaid) + ")"
         return text + (result.map { " = " + $0.value.text + ($0.errno.map { " " + $0 } ?? "") } ?? "")

@@ -7,6 +7,7 @@ extension ArgumentValue {
         switch self {
         case .integer(let value): String(value)
         case .unsigned(let value): String(value)
+        case .descriptor(let number, let name): "\(number)<\(name)>"
         case .octal(let value): value == 0 ? "0" : "0" + String(value, radix: 8)
         case .address(0): "NULL"
         case .address(let value): "0x" + String(value, radix: 16)
@@ -66,7 +67,7 @@ extension ArgumentValue: JSONValue {
     package static var form: JSONForm { .any }
     package var json: JSON {
         switch self {
-        case .integer(let value): .signed(value)
+        case .integer(let value), .descriptor(let value, _): .signed(value)
         case .unsigned(let value), .octal(let value): .unsigned(value)
         case .address(0): .null
         case .address, .name: .string(text)
@@ -96,6 +97,15 @@ package struct NamedArguments: JSONValue, Sendable {
 
     package static var form: JSONForm { .values }
     package var json: JSON { .object(values.map { ($0.name, $0.value.json) }) }
+
+    /// What descriptors among them are open on, by their names; nil: of none is it known.
+    package var openOn: NamedArguments? {
+        let known = values.compactMap { name, value -> (String, ArgumentValue)? in
+            guard case .descriptor(_, let object) = value else { return nil }
+            return (name, .string(Array(object.utf8), .whole))
+        }
+        return known.isEmpty ? nil : NamedArguments(values: known)
+    }
 
     /// As between the parentheses of a call.
     package var text: String { values.map(\.value.text).joined(separator: ", ") }

@@ -57,7 +57,7 @@ extension ArgumentValue {
     /// Its number; nil: it is a string, or not known.
     func number(_ enumeration: Enumeration?) -> Int128? {
         switch self {
-        case .integer(let value): Int128(value)
+        case .integer(let value), .descriptor(let value, _): Int128(value)
         case .unsigned(let value), .octal(let value), .address(let value), .unreadable(let value): Int128(value)
         case .name(let text): enumeration?.number(ofText: text).map { Int128($0) }
         case .string, .list, .structure, .beyond, .float, .double, .hidden, .opaque, .unavailable: nil

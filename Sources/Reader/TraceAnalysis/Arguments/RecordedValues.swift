@@ -78,6 +78,8 @@ package enum ArgumentValue: Hashable, Sendable {
     case integer(Int64)
     case unsigned(UInt64)
     case octal(UInt64)
+    /// A descriptor, and what it is open on.
+    case descriptor(Int64, String)
     case address(UInt64)
     /// A named value, or a sum of named flags.
     case name(String)

@@ -136,6 +136,24 @@ package struct Metadata: Sendable, RecordReader {
         values.flatMap { values in prototypes[values.program].flatMap { $0.result(values) } }
     }
 
+    /// The same, with what descriptors among them are open on when the call begins.
+    package func arguments(
+        _ values: RecordedValues?, _ result: RecordedValues?, _ descriptors: DescriptorNames?, from begin: UInt64
+    ) -> NamedArguments? {
+        guard let values, let recorded = prototypes[values.program] else { return nil }
+        var named = NamedArguments(values: recorded.arguments(values, result))
+        descriptors?.name(&named, of: recorded, from: begin)
+        return named
+    }
+    /// - Parameter end: of the call; nil: it is not known
+    package func result(_ values: RecordedValues?, _ descriptors: DescriptorNames?, at end: UInt64?) -> (
+        value: ArgumentValue, errno: String?
+    )? {
+        guard let values, let recorded = prototypes[values.program], var result = recorded.result(values) else { return nil }
+        if let end, let descriptors { result.value = descriptors.name(result.value, of: recorded, at: end) }
+        return result
+    }
+
     /// The prototype of a call's values.
     func prototype(_ values: RecordedValues) -> RecordedPrototype? { prototypes[values.program] }
     /// Prototypes of all functions of which a call was recorded with its arguments or its result, by the functions' names.

@@ -17,13 +17,15 @@ package struct LastCalls {
     package let trace: TraceFile
     /// Who recorded something last comes first.
     package private(set) var threads: [Thread] = []
+    private let descriptors: DescriptorNames?
 
     package static let most = 100
     private static let mostOpen = 64
 
-    package init(_ trace: TraceFile) throws {
-        self.trace = trace
-        let end = TraceEnd(trace), table = FunctionNames(trace.metadata)
+    /// - Parameter descriptors: what they are open on; nil: nothing is known of that
+    package init(_ trace: TraceFile, _ table: FunctionNames, _ descriptors: DescriptorNames?) throws {
+        (self.trace, self.descriptors) = (trace, descriptors)
+        let end = TraceEnd(trace)
         // What is older than a thread's last full chunk and the one after it is in no row.
         var recent = trace
         recent.chunksOfThread = trace.chunksOfThread.map { Array($0.suffix(2)) }
@@ -53,7 +55,7 @@ package struct LastCalls {
 
     /// - Parameter line: called with each line of the text
     package func write(names: NameStyle, _ style: TextStyle, _ line: ((inout [UInt8]) -> Void) throws -> Void) rethrows {
-        var text = ReplayText(trace, FunctionNames(trace.metadata), until: TraceEnd(trace), names: names, style)
+        var text = ReplayText(trace, FunctionNames(trace.metadata), until: TraceEnd(trace), names: names, descriptors, style)
         for one in threads {
             try line { $0 += Array(style.bold("thread \(one.thread.tid) \(one.thread.name)").utf8) }
             if one.open.isEmpty {
@@ -87,7 +89,7 @@ extension LastCalls: Record {
 
     private var records: [ThreadRecord] {
         let text = ReplayText(
-            trace, FunctionNames(trace.metadata), until: TraceEnd(trace), names: .full, TextStyle(isColoured: false))
+            trace, FunctionNames(trace.metadata), until: TraceEnd(trace), names: .full, descriptors, TextStyle(isColoured: false))
         return threads.map { one in
             ThreadRecord(
                 thread: one.thread, open: one.open.map { text.record($0, of: one.thread) }, hidden: one.hidden,

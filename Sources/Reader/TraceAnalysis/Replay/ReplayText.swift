@@ -7,6 +7,7 @@ package struct ReplayText {
     private let table: FunctionNames
     private let end: Ticks
     private let files: LoadedFiles
+    private let descriptors: DescriptorNames?
     private let short: ShortNames
     private let style: TextStyle
     private var captions: [UInt32: Caption] = [:]
@@ -18,10 +19,16 @@ package struct ReplayText {
         var module: [UInt8]
     }
 
-    /// - Parameter end: until when calls that are still open ran
-    package init(_ trace: TraceFile, _ table: FunctionNames, until end: TraceEnd, names: NameStyle, _ style: TextStyle) {
+    /// - Parameters:
+    ///   - end: until when calls that are still open ran
+    ///   - descriptors: what they are open on; nil: nothing is known of that
+    package init(
+        _ trace: TraceFile, _ table: FunctionNames, until end: TraceEnd, names: NameStyle, _ descriptors: DescriptorNames?,
+        _ style: TextStyle
+    ) {
         (self.trace, self.table, self.end, self.style) = (trace, table, end.ticks, style)
         files = LoadedFiles(trace)
+        self.descriptors = descriptors
         short = table.shortNames(names)
     }
 
@@ -67,7 +74,7 @@ package struct ReplayText {
     /// The function, and the file that the call loaded.
     private mutating func write(captionOf line: ReplayLine, _ thread: TraceFile.ThreadID, to text: inout [UInt8]) {
         guard let function = line.function else { return }
-        let caption = caption(function), values = trace.metadata.arguments(line.arguments, line.result)?.text
+        let caption = caption(function), values = arguments(of: line)?.text
         let object = values ?? line.object.map { trace.metadata.object($0, of: function).text }
         text.append(contentsOf: caption.name)
         if caption.hasParameters {
@@ -75,7 +82,7 @@ package struct ReplayText {
         } else {
             text.append("(" + (object ?? "") + ")")
         }
-        if let (value, errno) = trace.metadata.result(line.result) {
+        if let (value, errno) = result(of: line) {
             text.append(" = " + value.text + (errno.map { " " + $0 } ?? ""))
         }
         text.append(contentsOf: caption.module)
@@ -83,6 +90,13 @@ package struct ReplayText {
         let file = files.file(
             table.name(of: function).name, thread: thread.index, from: line.start.raw, to: (line.end?.time ?? end).raw)
         if let file { text.append("  \(file)") }
+    }
+
+    private func arguments(of line: ReplayLine) -> NamedArguments? {
+        trace.metadata.arguments(line.arguments, line.result, descriptors, from: line.start.raw)
+    }
+    private func result(of line: ReplayLine) -> (value: ArgumentValue, errno: String?)? {
+        trace.metadata.result(line.result, descriptors, at: line.end?.time.raw)
     }
 
     package func json(_ line: ReplayLine, of thread: TraceFile.ThreadID) -> String { record(line, of: thread).json.text(lines: 0) }
@@ -93,7 +107,7 @@ package struct ReplayText {
             duration: line.end.map { trace.timeScale.nanoseconds(from: line.start, to: $0.time) },
             name: line.function.map { table.name(of: $0) },
             object: line.function.flatMap { function in line.object.map { trace.metadata.object($0, of: function) } },
-            arguments: trace.metadata.arguments(line.arguments, line.result), result: trace.metadata.result(line.result))
+            arguments: arguments(of: line), result: result(of: line))
     }
 
     private func note(_ line: ReplayLine) -> String? {
@@ -119,6 +133,10 @@ package struct ReplayedLine: Record {
     fileprivate var object: CallObject?
     fileprivate var arguments: NamedArguments?
     fileprivate var result: (value: ArgumentValue, errno: String?)?
+
+    private var openOn: NamedArguments? {
+        NamedArguments(values: (arguments?.values ?? []) + (result.map { [("result", $0.value)] } ?? [])).openOn
+    }
 
     private enum Kind: String, JSONChoice { case call, entered, orphan, migrated, missing }
 
@@ -146,6 +164,11 @@ package struct ReplayedLine: Record {
         Member.optional("object", CallObject.meaning) { $0.object }
         Member.optional("arguments", "their values by their names; missing where none are recorded") { $0.arguments }
         Member.optional("result", "missing where none is recorded") { $0.result?.value }
+        Member.optional(
+            "open_on", "what descriptors among the arguments, and `result`, are open on, by their names; those of which it is known"
+        ) {
+            $0.openOn
+        }
         Member.optional("errno", "why the call failed; missing where it did not") { $0.result?.errno }
         Member.optional("chunks", "how many are missing, with kind missing") { $0.missingChunks }
     }

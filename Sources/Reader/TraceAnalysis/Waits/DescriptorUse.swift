@@ -132,6 +132,7 @@ struct Closers: Sendable {
             }
     }
 
+    static func mayClose(_ function: String) -> Bool { known[function] != nil }
     func includes(_ row: Int) -> Bool { row < arguments.count && arguments[row] != nil }
 
     /// The descriptor that may be closed; nil: any.

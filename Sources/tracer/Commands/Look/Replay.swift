@@ -52,7 +52,7 @@ struct Replay: ParsableCommand {
         let end = TraceEnd(trace)
         let shown = trace.window, hull = shown.hull, isWhole = shown.isWhole, isOfAll = conditions.conditions.isEmpty
         let output = display.output(), style = output.style
-        var text = ReplayText(trace, table, until: end, names: names.style, style), lineCount = 0
+        var text = ReplayText(trace, table, until: end, names: names.style, DescriptorNames(trace, table), style), lineCount = 0
         for thread in chosen {
             if limit > 0, lineCount >= limit { break }
             let heading = chosen.count > 1 && !json ? style.bold("thread \(thread.tid) \(thread.name)") : nil

@@ -173,7 +173,8 @@ struct Report: ParsableCommand {
         if traces.count > 1 {
             throw CommandFailure("--crash is of one process: add --process PID; tracer info \(shellWord(run.path)) lists them", status: 2)
         }
-        let calls = try LastCalls(first), whole = RunSummary(traces, path: first.path, window: nil, names: false)
+        let table = FunctionNames(first.metadata), calls = try LastCalls(first, table, DescriptorNames(first, table)),
+            whole = RunSummary(traces, path: first.path, window: nil, names: false)
         try display.output().show(calls, json: json) { output in
             try output.line(output.style.bold(whole.headline))
             try calls.write(names: names.style, output.style) { try output.line($0) }
