@@ -133,7 +133,6 @@ SCALAR __attribute__((noinline)) static unsigned copy_text(struct frame_record *
     if (!most) return 0;
     unsigned length = tracer_copy_string(copy, (uint64_t)text->bytes, most, frame->stack_pointer);
     if (length == most && copy[length - 1] != 0) return 0;
-    frame->enter_ticks = tracer_cycles(); // the call begins after the copying
     text->bytes = copy;
     if (!length) {
         text->length = 0;
@@ -147,13 +146,10 @@ SCALAR __attribute__((noinline)) static unsigned copy_text(struct frame_record *
 
 /// The number of the argument that is the calls' object; 0: they have none.
 SCALAR static inline uint64_t object_of(const struct function_hook *function) { return function->argument & ~FUNCTION_HAS_VALUES; }
-SCALAR static inline uint64_t result_words(const struct value_program *program) {
-    return program->result_bytes ? DATA_WORDS(program->result_bytes) + 1 : 0;
-}
 /// Space for the result, which says nothing before an enter: a call that makes no other becomes one word, with its result before it.
 SCALAR static inline uint64_t *leave_space(const struct value_program *program, uint64_t *word) {
-    if (program->result_bytes > VALUE_TAIL) *word++ = data(0);
-    if (program->result_bytes) *word++ = program->result_head;
+    if (program->space > 1) *word++ = data(0);
+    if (program->space) *word++ = program->result_head;
     return word;
 }
 /// After the values, whose VALUES word is written: the enter. `after`: its time since the base. Always 1.
@@ -172,7 +168,7 @@ SCALAR static inline int enter(struct frame_record *frame, const struct value_pr
 }
 /// Bytes of the words after DATA words: VALUES, space for the result, the object if there is one, and the enter.
 SCALAR static inline uint64_t bytes_after_data(const struct frame_record *frame, const struct value_program *program) {
-    return (object_of(frame->function) ? 24 : 16) + 8 * result_words(program);
+    return (object_of(frame->function) ? 24u : 16u) + 8u * program->space;
 }
 
 /// Apart, so that calls without strings need no space for them.
@@ -193,6 +189,7 @@ SCALAR __attribute__((noinline)) static int write_strings(struct frame_record *f
         if (!length) {
             unsigned some = copy_text(frame, text, copies + used, VALUE_BYTES - used);
             if (!some) return 0;
+            frame->enter_ticks = tracer_cycles(); // the call begins after the copying
             used += some;
             if (text->how == ARGUMENTS_TEXT_UNREAD) count += sizeof address;
         }
@@ -298,16 +295,52 @@ SCALAR int tracer_write_arguments(struct frame_record *frame, uint64_t now) {
     return enter(frame, program, finish(&writer, CONTROL_VALUES, frame->function->counter, program->words), after);
 }
 
+#if defined(__x86_64__)
+#define RESULT_REGISTER (RETURN_SLOT - 8) /* rax */
+#else
+#define RESULT_REGISTER (-SPILL_X0)
+#endif
+SCALAR static inline uint32_t errno_of_thread(void) {
+    return tracer_errno_distance ? *(const uint32_t *)(tracer_thread_pointer() + tracer_errno_distance) : 0;
+}
 /// The call has made no other: what was space is its result, and its enter a complete call, as COMPLETE_CALL makes it. 0: that cannot be.
 SCALAR static inline int complete(const struct frame_record *frame, const struct value_program *program, uint64_t *event, uint64_t result,
                                   uint64_t duration) {
-    uint64_t *end = event - (object_of(frame->function) ? 2 : 1); // of that space, if Swift has not written the enter
+    // The end of that space, if it was not Swift that wrote the enter.
+    uint64_t *end = event - (object_of(frame->function) ? 2 : 1);
     if (tracer_thread.position->cursor != event || duration >> EVENT_DURATION_BITS || (uint32_t)end[-1] != (uint32_t)program->result_head)
         return 0;
-    struct writer writer = {end - result_words(program), 0, 0};
+    struct writer writer = {end - program->space, 0, 0};
     put(&writer, result, program->result_bytes);
     finish(&writer, CONTROL_RESULT, frame->function->counter, DATA_WORDS(program->result_bytes));
     event[-1] += duration << EVENT_DURATION_SHIFT | (EVENT_COMPLETE - EVENT_ENTER);
+    return 1;
+}
+/// The exit, and before it a result that is a char *. 0: Swift must do it.
+SCALAR __attribute__((noinline)) static int write_text_result(struct frame_record *frame, const struct value_program *program,
+                                                              uint64_t now) {
+    uint8_t copy[VALUE_BYTES + TEXT_SLACK];
+    uint64_t address = spilled(frame, RESULT_REGISTER);
+    struct text text = {(const uint8_t *)address, tracer_string_in_place(address, VALUE_BYTES - 2, frame->stack_pointer) - 1,
+                        ARGUMENTS_TEXT_WHOLE};
+    if (text.length + 1 == 0 && !copy_text(frame, &text, copy, VALUE_BYTES - 2)) return 0;
+    int is_unread = text.how == ARGUMENTS_TEXT_UNREAD, has_failed = program->failure == ARGUMENTS_FAILS_ZERO && address == 0;
+    uint64_t words = DATA_WORDS(2 + text.length + (is_unread ? 8 : 0) + (has_failed ? 4u : 0));
+    uint64_t *event = frame->event; // now: a handler may have opened another chunk meanwhile
+    frame->event = (uint64_t *)((uint64_t)event | FRAME_CLOSING);
+    struct write_position *position = tracer_thread.position;
+    uint64_t *word = reserve(position, 8 * (words + 2));
+    uint64_t after = now - position->base;
+    if (!word || after >> EVENT_TIME_BITS) {
+        frame->event = event; // its end is Swift's to write
+        return 0;
+    }
+    struct writer writer = {word, 0, 0};
+    put_text(&writer, &text);
+    if (is_unread) put(&writer, address, 8);
+    if (has_failed) put(&writer, errno_of_thread(), 4);
+    word = finish(&writer, CONTROL_RESULT, frame->function->counter, words);
+    *word = after << EVENT_TIME_SHIFT | (frame->function->head ^ EVENT_ENTER ^ EVENT_EXIT);
     return 1;
 }
 SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
@@ -316,18 +349,14 @@ SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     const struct value_program *program = program_of(frame);
     uint64_t *event = frame->event;
     if ((uint64_t)event < FRAME_ELSEWHERE || !(function->argument & FUNCTION_HAS_VALUES)) return 0;
-#if defined(__x86_64__)
-    uint64_t result = spilled(frame, RETURN_SLOT - 8); // rax
-#else
-    uint64_t result = spilled(frame, -SPILL_X0);
-#endif
+    if (program->result_is_text) return program->result_is_text == RESULT_IS_SWIFTS ? 0 : write_text_result(frame, program, now);
+    uint64_t result = spilled(frame, RESULT_REGISTER);
     if (!program->result_mask) READ_VECTOR(0, result);
     unsigned unused = 64 - 8 * program->result_bytes;
     uint64_t value = result << unused;
     int has_failed =
         program->failure == ARGUMENTS_FAILS_MINUS_ONE ? value == ~0ull << unused : program->failure == ARGUMENTS_FAILS_ZERO && value == 0;
     unsigned words = DATA_WORDS(program->result_bytes + (has_failed ? 4u : 0));
-    uint32_t error = has_failed && tracer_errno_distance ? *(const uint32_t *)(tracer_thread_pointer() + tracer_errno_distance) : 0;
     frame->event = (uint64_t *)((uint64_t)event | FRAME_CLOSING);
     if (!has_failed && complete(frame, program, event, result, now - frame->enter_ticks)) return 1;
     uint64_t *word = reserve(position, 8 * (words + 2ull));
@@ -338,7 +367,7 @@ SCALAR int tracer_write_result(struct frame_record *frame, uint64_t now) {
     }
     struct writer writer = {word, 0, 0};
     put(&writer, result, program->result_bytes);
-    if (has_failed) put(&writer, error, 4);
+    if (has_failed) put(&writer, errno_of_thread(), 4);
     word = finish(&writer, CONTROL_RESULT, function->counter, words);
     *word = after << EVENT_TIME_SHIFT | (function->head ^ EVENT_ENTER ^ EVENT_EXIT);
     return 1;

@@ -60,6 +60,7 @@
 #define PROGRAM_RESULT_CHECK 45
 #define PROGRAM_TESTS 46
 #define PROGRAM_WORDS 48
+#define PROGRAM_SPACE 61
 #define PROGRAM_SHIFT 6
 #define PROGRAM_BYTES (1 << PROGRAM_SHIFT)
 #define PIECE_OFFSET 0
@@ -69,6 +70,7 @@
 #define PIECE_ENDS 0x80 /* in PIECE_DOWN: its word; in PIECE_UP: the last word */
 #define RESULT_IS_MINUS_ONE 1 /* in PROGRAM_RESULT_CHECK */
 #define RESULT_IS_ZERO 2
+#define RESULT_IS_SWIFTS 2 /* a string that only Swift reads */
 #define VALUE_WORD_BYTES 7 /* ARGUMENTS_DATA_BYTES */
 #define VALUE_WORDS 16 /* DATA words that the trampolines write, at most: they fit into the slack of a chunk */
 #define VALUE_TAIL 4 /* CONTROL_VALUES_TAIL_BYTES, the upper half of the word that says whose they are */

@@ -29,14 +29,15 @@ struct value_step {
 
 /// A program, by its number less 1.
 struct value_program {
-    const struct value_piece *pieces; // all its values, the last of its VALUES word; 0: one is a string or in a vector register, or there are tests
+    const struct value_piece
+        *pieces; // all its values, the last of its VALUES word; 0: one is a string or in a vector register, or there are tests
     uint64_t head, result_head; // the VALUES word of a call, without its last bytes; the RESULT word, if the call has not failed
     uint64_t mask; // bytes of a single value that is a piece
     uint64_t result_mask; // bytes of the result; 0: it is in the first vector register
     int16_t only; // if there is one value: the offset of its word, or 0
     uint8_t reserved, result_reserved; // bytes of the words of a call with pieces; of the end of one that has not failed, with its exit
     uint8_t result_bytes; // 0: the result is not recorded
-    uint8_t result_check; // C writes a result that is this under the mask, RESULT_IS_MINUS_ONE or RESULT_IS_ZERO
+    uint8_t result_check; // C writes a result that is this under the mask: RESULT_IS_MINUS_ONE, RESULT_IS_ZERO
     uint8_t test_count; // number of tests of its arguments, which are numbers
     uint8_t count; // number of operations, without that of the result
     uint8_t words; // DATA words of their values; with strings: at least; more than VALUE_WORDS: the trampolines leave it to Swift
@@ -47,7 +48,9 @@ struct value_program {
     uint32_t tests; // offset in the plan
     uint8_t
         begins_with_text; // its first value is the only string, and the others, two at most, have eight bytes at most; none is in a vector
-    uint8_t unused[3];
+    uint8_t space; // words before the enter that a result takes which has not failed; 0: none is recorded, or it is a string
+    uint8_t result_is_text; // the result is a char *, or RESULT_IS_SWIFTS
+    uint8_t unused;
 };
 _Static_assert(sizeof(struct value_program) == PROGRAM_BYTES && AT(value_program, pieces, PROGRAM_PIECES) &&
                    AT(value_program, head, PROGRAM_HEAD) && AT(value_program, result_head, PROGRAM_RESULT_HEAD) &&
@@ -55,7 +58,7 @@ _Static_assert(sizeof(struct value_program) == PROGRAM_BYTES && AT(value_program
                    AT(value_program, only, PROGRAM_ONLY) && AT(value_program, reserved, PROGRAM_RESERVED) &&
                    AT(value_program, result_reserved, PROGRAM_RESULT_RESERVED) && AT(value_program, result_bytes, PROGRAM_RESULT_BYTES) &&
                    AT(value_program, result_check, PROGRAM_RESULT_CHECK) && AT(value_program, test_count, PROGRAM_TESTS) &&
-                   AT(value_program, words, PROGRAM_WORDS),
+                   AT(value_program, words, PROGRAM_WORDS) && AT(value_program, space, PROGRAM_SPACE),
                "program");
 _Static_assert(sizeof(struct value_piece) == PIECE_BYTES && AT(value_piece, offset, PIECE_OFFSET) && AT(value_piece, up, PIECE_UP) &&
                    AT(value_piece, down, PIECE_DOWN) && VALUE_WORD_BYTES == ARGUMENTS_DATA_BYTES,

@@ -1466,18 +1466,19 @@ values_enter:
     movq %r8, (%rdx)
     addq $8, %rdx
 .Lvalues_written:
-    movzbl OF_PROGRAM(PROGRAM_RESULT_BYTES), %esi
-    testl %esi, %esi
-    jz .Lhas_no_result
+    cmpb $0, OF_PROGRAM(PROGRAM_RESULT_BYTES)
+    je .Lhas_no_result
     // Space for the result, as leave_space (call_values.c) leaves it.
-    cmpl $VALUE_TAIL, %esi
-    jbe .Lresult_is_tail
+    cmpb $1, OF_PROGRAM(PROGRAM_SPACE)
+    jb .Lhas_no_space
+    je .Lresult_is_tail
     movq $(CONTROL_DATA << CONTROL_KIND_SHIFT), (%rdx)
     addq $8, %rdx
 .Lresult_is_tail:
     movq OF_PROGRAM(PROGRAM_RESULT_HEAD), %rsi
     movq %rsi, (%rdx)
     addq $8, %rdx
+.Lhas_no_space:
     orq $LABEL_RESULT, FRAME_LABEL(%rcx) // all of the word: who reads it soon is not given part of it by the store buffer
 .Lhas_no_result:
     shlq $EVENT_TIME_SHIFT, %rax

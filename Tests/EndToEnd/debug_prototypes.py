@@ -618,7 +618,7 @@ class Prototypes(suite.Test):
                 if build.ARCHITECTURE == "aarch64" and isinstance(own, dict) and "unreadable" in own:
                     continue  # the emulator has no process_vm_readv
                 expect(is_same(own, value), f"{name}: {key} is {value}, not {own}: {found_arguments}")
-            if found_result is not None:
+            if found_result is not None and not (build.ARCHITECTURE == "aarch64" and isinstance(found_result, dict) and "unreadable" in found_result):
                 wanted = None if result == "-" else json.loads(result)
                 expect(is_same(found_result, wanted), f"{name} returns {wanted}, not {found_result}")
             if result != "-":

@@ -14,6 +14,7 @@ from harness import Skipped, expect
 # As `replay --json` has a string: up to 512 bytes of it.
 TEXTS = debug_prototypes.COMMON + r"""
 #define STRING(name, data, size) KEY(name), string(data, size)
+#define END_TEXT(data, size) printf("}\t"), string(data, size), printf("\n"), fflush(stdout)
 static void string(const char *data, size_t size) {
     printf(size > 512 ? "{\"cut\": \"" : "\"");
     for (size_t n = 0; n < size && n < 512; n++) {
@@ -52,7 +53,23 @@ APART int take_mixed(double a, std::string_view b, float c, const std::string &d
     BEGIN("take_mixed") REAL(a), TEXT_OF(b), REAL(c), TEXT_OF(d), TEXT(e), END("%d", 8);
     return 8;
 }
-APART std::string take_returned(std::string_view a, const std::string &b) { BEGIN("take_returned") TEXT_OF(a), TEXT_OF(b), END("-"); return std::string(a) + b; }
+APART std::string take_returned(std::string_view a, const std::string &b) {
+    std::string all = std::string(a) + b;
+    BEGIN("take_returned") TEXT_OF(a), TEXT_OF(b);
+#if defined(__x86_64__)
+    END_TEXT(all.data(), all.size());
+#else // nothing says at the return where the object is
+    END("-");
+#endif
+    return all;
+}
+APART std::string_view take_returned_view(std::string_view a, size_t b) { BEGIN("take_returned_view") TEXT_OF(a), NUMBER(b), END_TEXT(a.data(), a.size() - b); return a.substr(0, a.size() - b); }
+APART const std::string &take_returned_reference(const std::string &a) { BEGIN("take_returned_reference") TEXT_OF(a), END_TEXT(a.data(), a.size()); return a; }
+APART const char *take_returned_characters(const char *a, int b) {
+    BEGIN("take_returned_characters") STRING(a, a, strlen(a)), NUMBER(b);
+    if (b) END_TEXT(a, strlen(a)); else END("-");
+    return b ? a : nullptr;
+}
 // Strings of other characters, and what only holds strings, are none.
 APART int take_others(const std::wstring &a, const std::u16string &b, std::u32string_view c, const std::vector<std::string> &d, const std::unique_ptr<std::string> &e, std::string *&f) {
     BEGIN("take_others") AT(a), AT(b), STRUCTURE(c, "{\"_M_len\": %zu, \"_M_str\": \"%p\"}", c.size(), (const void *)c.data()), AT(d), AT(e), AT(f), END("%d", (int)c.size());
@@ -78,6 +95,9 @@ int main() {
         take_view_reference(view, std::string_view("temporary"));
         take_mixed(n / 2.0, view, n / 4.0f, text, "characters");
         take_returned(text, texts[3]);
+        take_returned_view(view, n % 2 && n < 7 ? text.size() : 0);
+        take_returned_reference(text);
+        take_returned_characters(text.c_str(), n % 3);
         take_others(L"wide", u"sixteen", U"thirty-two", texts, std::make_unique<std::string>(text), none);
         take_local(text, view, text, n);
     }
@@ -166,12 +186,27 @@ pub fn take_others(a: &[u8], b: &Option<String>, c: &Vec<u8>, d: u32) -> usize {
     println!("take_others\t{{\"a\": {{\"data_ptr\": \"{:p}\", \"length\": {}}}, \"b\": \"{b:p}\", \"c\": \"{c:p}\", \"d\": {d}}}\t{}", a.as_ptr(), a.len(), a.len());
     a.len()
 }
+#[inline(never)]
+pub fn take_slice(a: &str, b: usize) -> &str {
+    let (a, b) = (a, b);
+    println!("take_slice\t{{\"a\": {}, \"b\": {b}}}\t{}", shown(a), shown(&a[b..]));
+    &a[b..]
+}
+#[inline(never)]
+pub fn take_string(a: &str, b: u32) -> String {
+    let (a, b) = (a, b);
+    let all = format!("{a} {b}");
+    println!("take_string\t{{\"a\": {}, \"b\": {b}}}\t{}", shown(a), shown(&all));
+    all
+}
 fn main() {
     let count = std::env::args().count() as i32;
     for text in ["", "a", "grün", "a text of some length, somewhere else than the others"] {
         let own = text.to_string();
         take_slices(text, count, &own[..own.len() / 2], own.len() as u64, "a literal");
         take_strings(own.clone(), count + 1, &own, &text, text.into());
+        take_slice(text, text.len() / 5);
+        take_string(text, 8);
         take_others(text.as_bytes(), &Some(own.clone()), &own.into_bytes(), 7);
     }
 }
@@ -183,9 +218,16 @@ extension String { var replacingNewlines: String { self } }
     print("take_swift\t{\"a\": \(show(a)), \"b\": \(b), \"c\": \(show(c))}\t-")
     return b
 }
+@_silgen_name("take_given") @inline(never) public func takeGiven(_ a: String, _ b: Int) -> String {
+    print("take_given\t{\"a\": \(show(a)), \"b\": \(b)}\t\(show(a + " and more"))")
+    return a + " and more"
+}
 var long = "", texts = ["", "a", "fifteen bytes..", "sixteen bytes...", "gr\u{fc}n", "\u{fc}\u{fc}\u{fc}\u{fc}\u{fc}\u{fc}\u{fc}", "a literal of more than fifteen bytes, \u{fc}"]
 for n in 0..<40 { long += "\(n) "; texts.append(long) }
-for (n, text) in texts.enumerated() { _ = takeSwift(text, n, "literal " + text) }
+for (n, text) in texts.enumerated() {
+    _ = takeSwift(text, n, "literal " + text)
+    _ = takeGiven(text, n)
+}
 """
 # What users say of functions that have no debug information.
 PLAIN = TEXTS + r"""
@@ -221,7 +263,7 @@ int main(void) {
 }
 """
 SAID = ("take_bytes(a: bytes[n], n: size_t)", "take_counted(n: int, x: double, a: bytes[n], m: uchar, b: bytes[m])", "take_standard(a: std_string, b: int)",
-        "take_views(a, b: string_view, c: string_view, d: string_view, e)", "take_slices(a, b: str, c: str, d: str, e: str)", "take_swift(a: swift_string, b: long, c: swift_string)")
+        "take_views(a, b: string_view, c: string_view, d: string_view, e)", "take_slices(a, b: str, c: str, d: str, e: str)", "take_swift(a: swift_string, b: long, c: swift_string)", "take_given(a: swift_string, b: long) -> swift_string")
 
 
 class Texts(debug_prototypes.Prototypes, argument_values.Arguments):
@@ -242,7 +284,7 @@ def swift(optimization):
         done = subprocess.run(["swiftc", optimization, "program.swift", "-o", "program"], cwd=test.made, capture_output=True, text=True)
         if done.returncode:
             raise Skipped(f"swiftc: {done.stderr[-200:]}")
-        return test.compare_said(test.path("program"), "take_swift")
+        return test.compare_said(test.path("program"), ("take_swift", "take_given"))
     return values_are_what_the_program_says
 
 
@@ -308,6 +350,76 @@ def objects_that_lead_nowhere_hurt_nobody(test):
     expect(found == wanted, f"{[pair for pair in zip(wanted, found) if pair[0] != pair[1]][:4]}, {len(found)} calls")
 
 
+RESULTS = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#define APART __attribute__((noinline, noclone, visibility("default")))
+struct view { size_t size; const char *data; };
+struct slice { const char *data; size_t size; };
+struct standard { const char *data; size_t size; char own[16]; };
+static char *page, many[700];
+APART const char *give_text(int n) {
+    __asm__ volatile("" : "+r"(n)::"memory");
+    switch (n) {
+    case 0: return "a literal";
+    case 1: return strdup("of the heap, and longer than a word or two");
+    case 2: return strcpy(page + 4096 - 4, "end");
+    case 3: return memset(page + 4096 - 4, 'x', 4);
+    case 4: return many;
+    case 5: return (char *)16;
+    case 6: return "";
+    default: errno = ENOENT; return 0;
+    }
+}
+APART struct view give_view(int n) { __asm__ volatile("" : "+r"(n)::"memory"); return n < 5 ? (struct view){n, "of a view"} : (struct view){9, n == 5 ? 0 : (char *)32}; }
+APART struct slice give_slice(int n) { __asm__ volatile("" : "+r"(n)::"memory"); return (struct slice){"of a slice", n}; }
+APART struct standard give_standard(int n) { __asm__ volatile("" : "+r"(n)::"memory"); return (struct standard){"of an object", n, {0}}; }
+int main(void) {
+    page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page + 4096, 4096);
+    memset(many, 'm', sizeof many - 1);
+    for (int n = 0; n < 9; n++) give_text(n), give_view(n), give_slice(n), give_standard(n);
+    return 0;
+}
+"""
+GIVEN = ("give_text(n: int) -> string errno", "give_view(n: int) -> string_view", "give_slice(n: int) -> str", "give_standard(n: int) -> std_string")
+
+
+def results(**variables):
+    def strings_that_functions_return_have_their_text(test):
+        program = test.compile("program", "-O1", "-g0", source=RESULTS, compiler=argument_values.driver("gcc"))
+        harness.plan(test.settings, program, test.made)
+
+        def lines(*conditions):
+            test.forget_traces()
+            words = [*(word for text in GIVEN for word in ("--arguments", text)), *(word for text in conditions for word in ("--when", text))]
+            path, errors = test.plan(program, *words)
+            expect(path, errors)
+            test.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="give_*", **variables)
+            return [re.sub(r"0x[0-9a-f]{5,}", "ADDRESS", line) for line in test.lines(test.checked_trace().path, ("give_text", "give_view", "give_slice", "give_standard"))]
+        is_arm = build.ARCHITECTURE == "aarch64"
+        texts = ['"a literal"', '"of the heap, and longer than a word or two"', '"end"', '"xxxx"?', f'"{"m" * 512}"...', "0x10?", '""', "NULL ENOENT", "NULL ENOENT"]
+        wanted = []
+        for n, text in enumerate(texts):
+            view = f'"{"of a view"[:n]}"' if n < 5 else "NULL" if n == 5 else "0x20?"
+            of_object = f' = "{"of an object"[:n]}"' if not is_arm else ""
+            wanted += [f"give_text({n}) = {text}", f"give_view({n}) = {view}", f'give_slice({n}) = "{"of a slice"[:n]}"', f"give_standard({n}){of_object}"]
+        found = lines()
+        if is_arm:  # the emulator has no process_vm_readv
+            expect(len(found) == len(wanted) and all(a == b or re.search(r" = (ADDRESS|0x[0-9a-f]+)\?$", a) for a, b in zip(found, wanted)), f"{found}")
+            return
+        expect(found == wanted, f"{[pair for pair in zip(wanted, found) if pair[0] != pair[1]][:4]}, {len(found)} calls")
+        for conditions, name, chosen in ((["give_text() == NULL"], "give_text", [7, 8]), (["give_text(result ~ \"heap\")"], "give_text", [1]), (["give_text(errno == ENOENT)"], "give_text", [7, 8]),
+                                         (["give_text() != NULL", "give_text(n > 4)"], "give_text", [5, 6]), (["give_slice() == \"of a\""], "give_slice", [4])):
+            found = [line for line in lines(*conditions) if line.startswith(name)]
+            expect(found == [line for line in wanted if line.startswith(name) and int(re.search(r"\((\d)", line)[1]) in chosen], f"{conditions}: {found}")
+    return strings_that_functions_return_have_their_text
+
+
 CONDITIONS = [("take_standard(a == \"a\")",), ("take_standard(a != \"a\")",), ("take_standard(a ~ \"text\")",), ("take_standard(a ~ \"*word\")",), ("take_bytes(a ~ \"mmm\")",),
               ("take_bytes(a == NULL)",), ("take_bytes(a != NULL)",), ("take_views(b ~ \"quote\")", "take_views(a > 1)"), ("take_slices(e == \"\")",), ("take_counted(b == \"\")",)]
 
@@ -316,7 +428,7 @@ def conditions_hold_for_them_as_for_strings(test):
     """What --when records is what --where chooses, and --by has each value."""
     program = test.compile("program", "-O1", "-g0", "-lm", source=PLAIN)
     harness.plan(test.settings, program, test.made)
-    words = [word for text in SAID[:-1] for word in ("--arguments", text)]
+    words = [word for text in SAID[:-2] for word in ("--arguments", text)]
     whole = test.path("whole.trace")
     subprocess.run(["cp", test.recorded(program, *words), whole], check=True)
     texts = test.json("report", whole, "--by", "argument:a", "--function", "take_standard")
@@ -348,10 +460,35 @@ int main() { return take_both("a secret of more than fifteen bytes", "somebody e
     expect(b"a secret of" not in suite.read_bytes(trace), "the trace has it")
 
 
+def results_are_hidden_by_their_name_or_the_functions(test):
+    program = test.compile("program", "-O1", "-g", source=r"""
+#include <string.h>
+#define APART __attribute__((noinline, noclone))
+APART const char *give_name(void) { __asm__ volatile(""); return "somebody-kept"; }
+APART const char *give_password(void) { __asm__ volatile(""); return "hunter-kept"; }
+APART const char *next_token(void) { __asm__ volatile(""); return "word-kept"; }
+int main(void) { return strlen(give_name()) + strlen(give_password()) + strlen(next_token()) == 0; }
+""")
+    for hidden, wanted in (([], {"give_name": '"somebody-kept"', "give_password": "ADDRESS", "next_token": '"word-kept"'}),
+                           (["--hide", "result"], {"give_name": "ADDRESS", "give_password": "ADDRESS", "next_token": "ADDRESS"})):
+        test.forget_traces()
+        harness.plan(test.settings, program, test.made)
+        path, errors = test.plan(program, "--arguments", "give_*,next_*", *hidden)
+        expect(path, errors)
+        test.execute([program], TRACER_ARGUMENTS=path, TRACER_FUNCTIONS="*")
+        trace = test.checked_trace().path
+        found = dict(re.sub(r"0x[0-9a-f]+", "ADDRESS", line).split("() = ") for line in test.lines(trace, tuple(wanted)))
+        expect(found == wanted, f"{hidden}: {found}")
+        words = [int.from_bytes(suite.read_bytes(trace)[at:at + 8], "little") for at in range(0, len(suite.read_bytes(trace)) & ~7, 8)]
+        values = b"".join((word >> 8).to_bytes(7, "little") if word & 0xff == 0x1c else (word >> 32).to_bytes(4, "little") for word in words if word & 0xff in (0x1c, 0x28))
+        expect(b"hunter" not in values and (b"somebody" in values) == (not hidden), "the trace has it")
+
+
 def what_is_said_wrongly_is_refused(test):
     for text, wanted in (("f(a: bytes)", "bytes[n]"), ("f(a: bytes[n])", "n is no parameter with a number"), ("f(a: bytes[a])", "a is no parameter with a number"),
                          ("f(n: double, a: bytes[n])", "n is no parameter with a number"), ("f(a: text)", "text is a string that debug information describes"),
-                         ("f() -> std_string", "a result is no string")):
+                         ("f() -> text", "text is a string that debug information describes"), ("f(n: int) -> bytes[n]", "nothing counts the bytes of a result"),
+                         ("f() -> str errno", "does not say failure")):
         done = test.tool("record", "--force", "-o", test.path("a.trace"), "--arguments", text, "--", "true", status=2)
         expect(wanted in done.stderr, f"{text}: {done.stderr}")
 
@@ -371,6 +508,7 @@ def tests():
     more = ["-g", "-std=c++17", "-O2"]
     cases["cpp.gcc-untracked"] = debug_prototypes.source(CPP_SOURCE, "gcc", ".cpp", *more, "-fno-var-tracking", names="take_", choose="*take_*", least=0.65)
     cases["cpp.gcc-dwarf4"] = debug_prototypes.source(CPP_SOURCE, "gcc", ".cpp", *more, "-gdwarf-4", "-fdebug-types-section", names="take_", choose="*take_*", least=0.8)
+    cases["results.gcc"], cases["results.gcc-slow"] = results(), results(TRACER_CALLSITES="1")
     cases["cpp.gcc-slow"] = debug_prototypes.source(CPP_SOURCE, "gcc", ".cpp", *more, names="take_", choose="*take_*", least=0.8, TRACER_CALLSITES="1")
     if build.ARCHITECTURE == "aarch64":
         return [Texts(f"text_values.{name}", check) for name, check in cases.items() if "gcc" in name]

@@ -5,9 +5,12 @@ import TraceFormat
 import TraceTesting
 
 @Suite struct ArgumentTreeTests {
-    /// The words of an integer argument, of the next call.
-    private func passing(_ value: UInt32, at time: Int) -> [Step] {
-        [.base(time), .word(.values(7, words: 0, tail: value, isResult: false), time)]
+    /// The words of an argument of up to eight bytes, of the next call: seven bytes and one.
+    private func passing(_ value: UInt64, at time: Int) -> [Step] {
+        [
+            .base(time), .word(.control(.data, value & (1 << 56 - 1)), time),
+            .word(.values(7, words: 1, tail: UInt32(value >> 56), isResult: false), time),
+        ]
     }
 
     private func demo(_ prototype: String, _ steps: [Step]) -> TraceBuilder {
@@ -55,9 +58,12 @@ import TraceTesting
     @Test func aCallWithItsResultBesideIsOneThatEntersAndExits() throws {
         func steps(_ call: [Step], _ next: [Step]) -> [Step] { [.enter(3, 0)] + call + next + [.exit(3, 50)] }
         func result(_ value: UInt32) -> [Step] { [.word(.values(7, words: 0, tail: value, isResult: true), 5)] }
-        let apart = steps(passing(1, at: 5) + [.enter(2, 5)] + result(3) + [.exit(2, 9)], passing(2, at: 10) + [.enter(2, 10)] + result(4) + [.exit(2, 19)])
+        let apart = steps(
+            passing(1, at: 5) + [.enter(2, 5)] + result(3) + [.exit(2, 9)],
+            passing(2, at: 10) + [.enter(2, 10)] + result(4) + [.exit(2, 19)])
         // Before an enter, the word of a result is space for one.
-        let beside = steps(passing(1, at: 5) + result(3) + [.call(2, 5, 9)], passing(2, at: 10) + result(0) + [.enter(2, 10)] + result(4) + [.exit(2, 19)])
+        let beside = steps(
+            passing(1, at: 5) + result(3) + [.call(2, 5, 9)], passing(2, at: 10) + result(0) + [.enter(2, 10)] + result(4) + [.exit(2, 19)])
         let prototype = "a(n: int) -> int"
         #expect(try rows(read(demo(prototype, apart))) == rows(read(demo(prototype, beside))))
         func lines(_ steps: [Step]) throws -> [String] {
@@ -65,15 +71,20 @@ import TraceTesting
             return try withExtendedLifetime(file) {
                 let trace = try TraceFile(path: file.path), thread = try #require(trace.threads.first)
                 var lines: [String] = []
-                try trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, FunctionNames(trace.metadata)) { line in
-                    lines.append("\(line.depth) \(line.function ?? 0) \(line.arguments?.bytes ?? []) \(line.result?.bytes ?? []) \(String(describing: line.end?.time))")
+                try trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, FunctionNames(trace.metadata)) {
+                    line in
+                    lines.append(
+                        "\(line.depth) \(line.function ?? 0) \(line.arguments?.bytes ?? []) \(line.result?.bytes ?? []) \(String(describing: line.end?.time))"
+                    )
                     return true
                 }
                 return lines
             }
         }
         let found = try lines(beside)
-        #expect(found == (try lines(apart)) && found.count == 3 && found[1].contains("[1, 0, 0, 0] [3, 0, 0, 0]") && found[2].contains("[4, 0, 0, 0]"))
+        #expect(
+            found == (try lines(apart)) && found.count == 3 && found[1].contains("[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] [3, 0, 0, 0]")
+                && found[2].contains("[4, 0, 0, 0]"))
     }
 
     @Test func aCallHasItsArgumentsInEachChunkOfItsThread() throws {
@@ -90,7 +101,7 @@ import TraceTesting
 
     @Test func whatIsOverTheLimitOfAFunctionIsTogether() throws {
         var steps: [Step] = []
-        for n in 0..<6 { steps += passing(UInt32(n), at: n * 10) + [.call(2, n * 10, n * 10 + 6 - n)] }
+        for n in 0..<6 { steps += passing(UInt64(n), at: n * 10) + [.call(2, n * 10, n * 10 + 6 - n)] }
         let builder = demo("a(n: int)", steps)
         #expect(try rows(read(builder, mostTexts: 2)) == ["a(other arguments) 4 10 10", "a(0) 1 6 6", "a(1) 1 5 5"])
         #expect(try rows(read(builder, mostTexts: 6)).count == 6)

@@ -31,7 +31,7 @@ public enum ControlKind: UInt8, Sendable {
     /// Seven bytes of the values that the next VALUES, RESULT or ARGUMENTS word says of. Its lowest byte alone shows what it is, so no value
     /// looks like an event, wherever a process is killed.
     case data = 7
-    /// Of older agents: the DATA words before it are the values of the arguments of the call of the next enter or complete call, or of the
+    /// What older agents wrote: the DATA words before it are the values of the arguments of the call of the next enter or complete call, or of the
     /// result of the next exit.
     case arguments = 8
     /// The DATA words before it, and its own last bytes, are the values of the arguments of the call of the next enter or complete call
@@ -135,11 +135,13 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
     @inlinable public var payload: UInt64 { word &>> UInt64(CONTROL_PAYLOAD_SHIFT) }
     @inlinable public var sampledFunction: UInt32 { UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(EVENT_FUNCTION_BITS) &- 1)) }
     @inlinable public var sampledCalls: UInt64 { payload &>> UInt64(EVENT_FUNCTION_BITS) }
-    /// Of a VALUES or RESULT word.
+    /// The program of a VALUES or RESULT word …
     @inlinable public var valuesProgram: UInt32 { UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(CONTROL_VALUES_COUNT_SHIFT) &- 1)) }
+    /// … how many DATA words it has …
     @inlinable public var valuesWords: UInt8 { UInt8(truncatingIfNeeded: payload &>> UInt64(CONTROL_VALUES_COUNT_SHIFT)) }
+    /// … and its own four bytes.
     @inlinable public var valuesTail: UInt32 { UInt32(truncatingIfNeeded: payload &>> UInt64(CONTROL_VALUES_TAIL_SHIFT)) }
-    /// Of an ARGUMENTS word.
+    /// The program of an ARGUMENTS word.
     @inlinable public var argumentsProgram: UInt32 {
         UInt32(truncatingIfNeeded: payload & (1 &<< UInt64(CONTROL_ARGUMENTS_COUNT_SHIFT) &- 1))
     }

@@ -50,7 +50,7 @@ enum FunctionTable {
         let program =
             hooking.mayHaveArguments
             ? ArgumentPlan.program(of: name, at: target &- definer.image.pointee.bias, in: definer.identity) {
-                FunctionHome.isLibc(definer.image)
+                FunctionHome.isOne(of: $0, definer.image)
             } : 0
         let trigger =
             hooking.mayHaveArguments || hooking.policy == .raising ? TriggerList.number(function: name.text, path: definer.path) : 0

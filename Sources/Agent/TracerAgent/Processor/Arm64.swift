@@ -33,6 +33,8 @@ enum ReturnLabel {
 extension Spills {
     /// At a return: what the function returns.
     var result: UInt64 { firstArgument }
+    /// Offset of the register that has the first or second word of a result.
+    static func resultRegister(_ number: Int) -> Int { -Int(number == 0 ? SPILL_FIRST : SPILL_SECOND) }
     /// Offset of the integer register of this number, from 4 on: x4 to x7, in pairs.
     static func laterRegister(_ number: Int) -> Int { -(number < 6 ? Int(SPILL_X4) : Int(SPILL_X6)) &+ (number & 1) &* 8 }
 }

@@ -30,6 +30,7 @@ struct Spills {
     /// Its offset, in bytes from the stack pointer; nil: it is in a vector register.
     static func offset(_ number: Int) -> Int? {
         switch number {
+        case Int(ARGUMENTS_FROM_RESULT)...: resultRegister(number &- Int(ARGUMENTS_FROM_RESULT))
         case Int(ARGUMENTS_FROM_STACK)...: Int(RETURN_SLOT) &+ 8 &+ (number &- Int(ARGUMENTS_FROM_STACK)) &* 8
         case Int(ARGUMENTS_FROM_VECTOR)...: nil
         case 0: -Int(SPILL_FIRST)

@@ -43,6 +43,8 @@ enum ReturnLabel {
 extension Spills {
     /// At a return: what the function returns.
     var result: UInt64 { word(Int(RETURN_SLOT) &- 8).pointee }
+    /// Offset of the register that has the first or second word of a result: rax, rdx.
+    static func resultRegister(_ number: Int) -> Int { Int(RETURN_SLOT) &- 8 &- number &* 8 }
     /// Offset of the integer register of this number, from 4 on: r8, r9.
     static func laterRegister(_ number: Int) -> Int { -Int(SPILL_FIFTH) &- (number &- 4) &* 8 }
 }

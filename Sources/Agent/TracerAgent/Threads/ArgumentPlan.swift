@@ -85,7 +85,7 @@ enum ArgumentPlan {
         for n in plan.first..<plan.first &+ plan.count {
             let program = UInt16(n &+ 1), state = state(program)
             for test in tests(of: program) {
-                if operation(Int(test.operation), of: program).kind == UInt8(ARGUMENTS_RESULT) {
+                if isResult(operation(Int(test.operation), of: program)) {
                     state.pointee.testsResult = true
                 } else {
                     state.pointee.testsArguments = true
@@ -178,13 +178,20 @@ enum ArgumentPlan {
         return true
     }
     private static func note(_ result: arguments_operation, _ number: UInt16, in program: inout value_program) {
+        program.failure = result.failure
+        if isText(result) {
+            program.result_bytes = 8
+            program.result_check = UInt8(RESULT_IS_ZERO) // as what is under no mask is: C writes it
+            program.result_is_text = result.kind == UInt8(ARGUMENTS_STRING) && result.step_count == 0 ? 1 : UInt8(RESULT_IS_SWIFTS)
+            return
+        }
         let isVector = result.source == UInt8(ARGUMENTS_FROM_VECTOR), words = ArgumentValues.wordCount(of: Int(result.bytes))
         program.result_bytes = result.bytes
         program.result_head = Event.values(UInt32(number), words: UInt32(words), tail: 0, isResult: true).word
         program.result_mask = isVector ? 0 : bytesMask(result.bytes)
         program.result_reserved = UInt8(8 &* (words &+ 2))
-        program.reserved &+= UInt8(8 &* (words &+ 1)) // space for it
-        program.failure = result.failure
+        program.space = UInt8(words &+ 1)
+        program.reserved &+= 8 &* program.space
         program.result_check =
             switch result.failure {
             case UInt8(ARGUMENTS_FAILS_MINUS_ONE): UInt8(RESULT_IS_MINUS_ONE)
@@ -266,7 +273,7 @@ enum ArgumentPlan {
             }
             let operations = UnsafeRawPointer(content + Int(function.operations)).assumingMemoryBound(to: arguments_operation.self)
             for k in 0..<Int(function.operation_count) {
-                if !isRight(operations[k]) { return nil }
+                if !isRight(operations[k]) || isResult(operations[k]) && k != Int(function.operation_count) &- 1 { return nil }
             }
             let tests = UnsafeRawPointer(content + Int(function.tests)).assumingMemoryBound(to: arguments_test.self)
             for k in 0..<Int(function.test_count) {
@@ -316,8 +323,10 @@ enum ArgumentPlan {
     }
     private static func isSource(_ source: UInt8) -> Bool {
         let vectors = UInt8(ARGUMENTS_FROM_VECTOR), stack = UInt8(ARGUMENTS_FROM_STACK)
+        let results = UInt8(ARGUMENTS_FROM_RESULT)
         return source < UInt8(ARGUMENTS_MOST_SOURCES) || source >= vectors && source < vectors &+ UInt8(ARGUMENTS_VECTORS)
             || source >= stack && source < stack &+ UInt8(ARGUMENTS_MOST_SOURCES)
+            || source >= results && source < results &+ UInt8(ARGUMENTS_RESULT_REGISTERS)
     }
 
     private static func functions(_ content: UnsafeRawPointer) -> UnsafePointer<arguments_function> {
@@ -344,8 +353,8 @@ enum ArgumentPlan {
     /// - Parameters:
     ///   - address: as linked
     ///   - module: hash of its module's identity (arguments_module_id)
-    ///   - isLibc: the C library defines it
-    static func program(of name: Name, at address: UInt64, in module: UInt64, isLibc: () -> Bool) -> UInt16 {
+    ///   - isHome: its module is the library that the plan says
+    static func program(of name: Name, at address: UInt64, in module: UInt64, isHome: (arguments_function) -> Bool) -> UInt16 {
         guard let current else { return 0 }
         let plan = plans[current], functions = functions(plan.content), hash = name.gnuHash & PLAN_NAME_HASH
         var n = first(hash, plan)
@@ -355,7 +364,7 @@ enum ArgumentPlan {
                 let isMeant =
                     switch known.home {
                     case UInt32(ARGUMENTS_OF_ANY): true
-                    case UInt32(ARGUMENTS_OF_LIBC): isLibc()
+                    case UInt32(ARGUMENTS_OF_LIBC), UInt32(ARGUMENTS_OF_LIBRARY): isHome(known)
                     default: known.module == module && known.address == address && module != 0
                     }
                 if isMeant { return UInt16(plan.first &+ n &+ 1) }
@@ -408,7 +417,10 @@ enum ArgumentPlan {
         let last = Int(function(program).pointee.operation_count) &- 1
         if last < 0 { return nil }
         let operation = operation(last, of: program)
-        return operation.kind == UInt8(ARGUMENTS_RESULT) ? operation : nil
+        return isResult(operation) ? operation : nil
+    }
+    static func isResult(_ operation: arguments_operation) -> Bool {
+        operation.kind == UInt8(ARGUMENTS_RESULT) || operation.source >= UInt8(ARGUMENTS_FROM_RESULT)
     }
     static func operation(_ index: Int, of program: UInt16) -> arguments_operation { start(of: program)[index] }
 

@@ -50,7 +50,7 @@ struct ArgumentValues {
         }
     }
     /// The call has just returned: nothing has changed errno since.
-    static func readResult(
+    @inline(never) static func readResult(
         _ program: UInt16, of frame: Frame, _ context: UnsafeMutablePointer<thread_context>, _ body: (ArgumentValues) -> Void
     ) {
         let spills = Spills(frame.pointee.stack_pointer)
@@ -58,7 +58,11 @@ struct ArgumentValues {
         withBuffer {
             var values = ArgumentValues($0)
             let result = operation.source == UInt8(ARGUMENTS_FROM_VECTOR) ? spills.vector(0) : spills.result
-            values.append(result, Int(operation.bytes))
+            if ArgumentPlan.isText(operation) {
+                values.append(TextPlace(operation, spills), spills.stackPointer)
+            } else {
+                values.append(result, Int(operation.bytes))
+            }
             if hasFailed(result, operation) { values.append(UInt64(errno), 4) }
             var index = 0
             for other in ArgumentPlan.operations(of: program) {
@@ -221,7 +225,7 @@ struct ArgumentValues {
     func word(_ n: Int) -> Event { .control(.data, bytes(of: n)) }
     /// What the DATA words do not have.
     var tail: UInt32 { UInt32(truncatingIfNeeded: bytes(of: wordCount)) }
-    private func bytes(of word: Int) -> UInt64 {
+    @inline(never) private func bytes(of word: Int) -> UInt64 {
         let first = word &* Int(ARGUMENTS_DATA_BYTES)
         var payload: UInt64 = 0
         for k in 0..<max(0, min(count &- first, Int(ARGUMENTS_DATA_BYTES))) { payload |= UInt64(start[first &+ k]) &<< UInt64(k &* 8) }

@@ -15,16 +15,17 @@ enum CallConditions {
     }
 
     /// All tests of the arguments, or of the result, hold.
-    private static func fulfil(_ program: UInt16, _ spills: Spills, ofResult: Bool) -> Bool {
+    @inline(never) private static func fulfil(_ program: UInt16, _ spills: Spills, ofResult: Bool) -> Bool {
         for test in ArgumentPlan.tests(of: program) {
             let operation = ArgumentPlan.operation(Int(test.operation), of: program)
-            if (operation.kind == UInt8(ARGUMENTS_RESULT)) != ofResult { continue }
-            if !(ofResult ? resultFulfils(test, operation, spills) : argumentFulfils(test, operation, program, spills)) { return false }
+            if ArgumentPlan.isResult(operation) != ofResult { continue }
+            let isOfNumber = operation.kind == UInt8(ARGUMENTS_RESULT) || test.is_errno != 0
+            if !(isOfNumber ? resultFulfils(test, operation, spills) : valueFulfils(test, operation, program, spills)) { return false }
         }
         return true
     }
 
-    private static func argumentFulfils(
+    private static func valueFulfils(
         _ test: arguments_test, _ operation: arguments_operation, _ program: UInt16, _ spills: Spills
     ) -> Bool {
         let isNumber = test.is < UInt8(ARGUMENTS_IS_TEXT)

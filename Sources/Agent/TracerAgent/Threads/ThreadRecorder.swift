@@ -462,10 +462,18 @@ struct ThreadRecorder {
     /// The exit of a frame. While frames on other stacks are open, order does not say which one: its enter time does.
     /// `program`: what reads the call's result; 0: nothing does.
     func writeExit(_ frame: Frame, _ now: UInt64, _ wasAlternate: Bool, _ program: UInt16 = 0) {
-        let after = time(now, within: Event.timeReach)
-        if program != 0 {
-            ArgumentValues.readResult(program, of: frame, context) { append($0, program, isResult: true) }
+        if program != 0 && ArgumentPlan.hasResult(program) {
+            ArgumentValues.readResult(program, of: frame, context) {
+                ensureSlack($0.wordCount &+ 4) // in one chunk, as what comes after it
+                let after = time(now, within: Event.timeReach)
+                append($0, program, isResult: true)
+                writeExit(frame, after: after, wasAlternate)
+            }
+        } else {
+            writeExit(frame, after: time(now, within: Event.timeReach), wasAlternate)
         }
+    }
+    private func writeExit(_ frame: Frame, after: UInt64, _ wasAlternate: Bool) {
         if wasAlternate || isAlternateOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
         append(.exit(frame.function, after: after))
     }

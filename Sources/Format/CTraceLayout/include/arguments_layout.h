@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define ARGUMENTS_MAGIC 0x7261677472636172 /* "racrtgar" */
-#define ARGUMENTS_VERSION 3
+#define ARGUMENTS_VERSION 4
 #define ARGUMENTS_MOST_BYTES (1 << 24)
 #define ARGUMENTS_MOST_FUNCTIONS 65535 /* a function's number, from 1 on, is its program in the trace (ARGUMENTS) */
 #define ARGUMENTS_MOST_SOURCES 32
@@ -39,14 +39,21 @@ struct arguments_function {
     uint32_t operations, operation_count;
     uint32_t home; // ARGUMENTS_OF_
     uint32_t tests, test_count; // all must hold
-    uint64_t module;  // ARGUMENTS_OF_MODULE: which (arguments_module_id)
+    uint64_t module;  // ARGUMENTS_OF_MODULE: which (arguments_module_id); ARGUMENTS_OF_LIBRARY: the library (arguments_library_id)
     uint64_t address; // the same: of the function, as linked
 };
 enum {
     ARGUMENTS_OF_ANY = 0,    // whichever module defines it
     ARGUMENTS_OF_LIBC = 1,   // the C library's function of that name
     ARGUMENTS_OF_MODULE = 2, // the function at this address of one module alone: its debug information has said so
+    ARGUMENTS_OF_LIBRARY = 3, // the function of that name in a library of this name
 };
+/// A hash of a library's name: its DT_SONAME up to ".so".
+static inline uint64_t arguments_library_id(const char *soname) {
+    uint64_t hash = 5381;
+    for (; *soname && !(soname[0] == '.' && soname[1] == 's' && soname[2] == 'o'); soname++) hash = hash * 33 + (uint8_t)*soname;
+    return hash;
+}
 /// A hash of a module's build-id: its first twenty bytes, the rest zeros, as two numbers of 64 bits and one of 32. A module without one has
 /// a hash of its file instead (FileStatus.contentHash).
 static inline uint64_t arguments_module_id(uint64_t first, uint64_t second, uint32_t third) {
@@ -71,7 +78,9 @@ struct arguments_operation {
 enum {
     ARGUMENTS_VALUE = 1, // the bytes themselves
     ARGUMENTS_STRING = 2, // what a char * points to: a uint16_t, ARGUMENTS_TEXT_ above its length, and its bytes
-    ARGUMENTS_RESULT = 3, // the bytes themselves, and an int, errno, if the call has failed; in the first register of its kind
+    // A result: the bytes themselves, and an int, errno, if the call has failed; in the first register of its kind. One that is a string is another
+    // kind, from ARGUMENTS_FROM_RESULT.
+    ARGUMENTS_RESULT = 3,
     // Other strings, written as ARGUMENTS_STRING is. They have no end of their own, and zero bytes may be in them.
     ARGUMENTS_COUNTED = 4, // the value is a pointer to it
     ARGUMENTS_LIBCXX = 5, // the value, in memory, is a std::string of libc++ (include/string, __rep, without the alternate layout)
@@ -117,8 +126,9 @@ enum {
 };
 
 /// Sources that are no registers for integers, and a number from 0 on: a vector register (psABI 3.2.3, AAPCS64 6.1.2); a word of the stack,
-/// above the return address.
-enum { ARGUMENTS_FROM_VECTOR = 0x40, ARGUMENTS_FROM_STACK = 0x80 };
+/// above the return address; at the return, the first or second register that results are in.
+enum { ARGUMENTS_FROM_VECTOR = 0x40, ARGUMENTS_FROM_STACK = 0x80, ARGUMENTS_FROM_RESULT = 0xc0 };
+#define ARGUMENTS_RESULT_REGISTERS 2
 #define ARGUMENTS_VECTORS 8
 enum { ARGUMENTS_FAILS_NEVER = 0, ARGUMENTS_FAILS_MINUS_ONE = 1, ARGUMENTS_FAILS_ZERO = 2 };
 #define ARGUMENTS_TEXT_SHIFT 14

@@ -37,7 +37,7 @@
 #define CONTROL_SITE 4
 #define CONTROL_ARGUMENT 5
 #define CONTROL_DATA 7
-#define CONTROL_ARGUMENTS 8 /* of older agents */
+#define CONTROL_ARGUMENTS 8 /* what older agents wrote */
 #define CONTROL_VALUES 9
 #define CONTROL_RESULT 10
 // The payload of ARGUMENTS: a program, above it how many DATA words it has, and a bit for a result.

@@ -146,7 +146,7 @@ package struct ArgumentChoice: Sendable {
             functions.append(Chosen(name: name, prototype: prototype))
         }
         // What somebody has written of a function holds for all of the name.
-        var own = Set(known.filter { !$0.value.isLibc }.keys).union(chosen.filter { !$0.value.isLibc }.keys)
+        var own = Set(known.filter { $0.value.library == .any }.keys).union(chosen.filter { $0.value.library == .any }.keys)
         own.formUnion(try nameAsInModules(modules))
         try add(
             modules, Self.soughtInModules(lists).filter { !$0.contains("(") }, selections, unknown: unknown, besides: own, hidden)
@@ -178,8 +178,8 @@ package struct ArgumentChoice: Sendable {
             if !isUsed { throw .condition("'\(condition.text)': \(problem ?? "no function is called \(function)")") }
         }
     }
-    /// Functions with conditions that are not the C library's alone.
-    package var namesWithConditions: [String] { functions.filter { !$0.conditions.isEmpty && !$0.prototype.isLibc }.map(\.name) }
+    /// Functions with conditions that are not one library's alone.
+    package var namesWithConditions: [String] { functions.filter { !$0.conditions.isEmpty && $0.prototype.library == .any }.map(\.name) }
     /// Symbols of the functions that conditions of this function speak of.
     package func names(of function: String) -> [String] {
         let pattern = FunctionPattern(function)
@@ -224,5 +224,15 @@ extension Prototype {
                 return parameter.type.isText && ArgumentChoice.secretNames.contains(last(parameter.name))
             }.map(\.name))
         hide { secret.contains($0) }
+        if let type = result?.type, type.isText,
+            globs.contains(where: { fnmatch($0, "result", 0) == 0 }) || names.contains(where: Self.isSecret)
+        {
+            result = Result(typeName: "pointer", type: .pointer, failure: result?.failure ?? .never)
+        }
+    }
+    /// A function of this name may return a secret. What has to do with tokens is more often a parser.
+    private static func isSecret(_ function: String) -> Bool {
+        let name = function.lowercased()
+        return ArgumentChoice.secretNames.contains { $0 != "token" && name.contains($0) }
     }
 }

@@ -38,14 +38,13 @@ extension ArgumentChoice {
                 put(UInt32(test.text.count), &rest)
                 rest += [UInt8(test.operation), test.comparison, test.isErrno ? 1 : 0, UInt8(test.bytes), test.isSigned ? 1 : 0, 0, 0, 0]
             }
+            let home = Self.home(chosen)
             for value in [
                 hash, UInt32(nameAt), UInt32(chosen.name.utf8.count), UInt32(textAt), UInt32(text.count), UInt32(operationsAt),
                 UInt32(operations.count),
-                UInt32(
-                    chosen.place != nil ? ARGUMENTS_OF_MODULE : chosen.prototype.isLibc ? ARGUMENTS_OF_LIBC : ARGUMENTS_OF_ANY),
-                UInt32(testsAt), UInt32(chosen.tests.count),
+                UInt32(home.kind), UInt32(testsAt), UInt32(chosen.tests.count),
             ] { put(value, &rows) }
-            put(chosen.place?.module ?? 0, &rows)
+            put(home.module, &rows)
             put(chosen.place?.address ?? 0, &rows)
         }
         var header: [UInt8] = []
@@ -62,6 +61,16 @@ extension ArgumentChoice {
         return whole.count <= Int(ARGUMENTS_MOST_BYTES) ? whole : nil
     }
 
+    /// ARGUMENTS_OF_, and the module or the library that has the function.
+    private static func home(_ chosen: Chosen) -> (kind: Int, module: UInt64) {
+        if let place = chosen.place { return (Int(ARGUMENTS_OF_MODULE), place.module) }
+        switch chosen.prototype.library {
+        case .any: return (Int(ARGUMENTS_OF_ANY), 0)
+        case .libc: return (Int(ARGUMENTS_OF_LIBC), 0)
+        case .named(let name): return (Int(ARGUMENTS_OF_LIBRARY), arguments_library_id(name))
+        }
+    }
+
     /// DT_GNU_HASH's, as far as plans of functions have it.
     static func hash(_ name: String) -> UInt32 {
         name.utf8.reduce(5381 as UInt32) { $0 &* 33 &+ UInt32($1) } & PLAN_NAME_HASH
@@ -76,20 +85,41 @@ extension Prototype {
         for (parameter, place) in zip(parameters, places(on: machine)) where parameter.type.byteCount > 0 {
             if let place { all += place.operations(parameter.type) }
         }
-        if let result {
-            var operation = arguments_operation()
+        if let result, let operation = operation(result, on: machine) { all.append(operation) }
+        return all
+    }
+    /// nil: its place is not known at the return.
+    private func operation(_ result: Result, on machine: UInt16) -> arguments_operation? {
+        var operation = arguments_operation()
+        if result.type.isText {
+            guard let own = (result.place ?? Self.place(result.type, on: machine))?.operations(result.type).first else { return nil }
+            operation = own
+        } else {
             operation.kind = UInt8(ARGUMENTS_RESULT)
             operation.source = result.type.isFloatingPoint ? UInt8(ARGUMENTS_FROM_VECTOR) : 0
             operation.bytes = UInt8(result.type.byteCount)
-            operation.failure = result.failure.rawValue
-            all.append(operation)
         }
-        return all
+        operation.failure = result.failure.rawValue
+        return operation
+    }
+    /// The place of a string that is a result.
+    private static func place(_ type: ArgumentType, on machine: UInt16) -> ValuePlace? {
+        guard case .text(let form) = type else { return ValuePlace(.result(0)) }
+        // The address of an object that the caller has made space for is a result itself on x86-64 (psABI 3.2.3), and not on aarch64.
+        switch form {
+        case .standard: return machine == 62 ? ValuePlace(behind: .result(0), .counted(pointer: 0, length: 8)) : nil
+        case .view: return ValuePlace(.result(0), .result(1), .counted(pointer: 8, length: 0))
+        case .slice: return ValuePlace(.result(0), .result(1), .counted(pointer: 0, length: 8))
+        case .swift: return ValuePlace(swift: .result(0), .result(1))
+        case .bytes, .filled, .described: return nil
+        }
     }
 
     /// Index of the operation that reads it; nil: none does.
     func operation(of subject: CallSubject, on machine: UInt16) -> Int? {
-        guard case .argument(let name) = subject else { return result.map { _ in operations(on: machine).count - 1 } }
+        guard case .argument(let name) = subject else {
+            return result.flatMap { operation($0, on: machine) }.map { _ in operations(on: machine).count - 1 }
+        }
         guard let index = parameters.firstIndex(where: { $0.name == name }) else { return nil }
         let counts = zip(parameters, places(on: machine)).map { $0.type.byteCount > 0 ? $1?.operations($0.type).count ?? 0 : 0 }
         return counts[index] > 0 ? counts[..<index].reduce(0, +) : nil
@@ -120,17 +150,20 @@ extension Prototype {
 
     /// The words that each parameter is in; none: it is not passed.
     private func sources(on machine: UInt16) -> [[ArgumentSource]] {
+        // The address of an object that is returned takes the first register on x86-64; x8 has it on aarch64.
+        let isHeaded = machine == 62 && result?.type == .text(.standard)
         // Integers and pointers are numbered alike on every processor.
         let isPlain = parameters.allSatisfy { parameter in
             if case .text(let form) = parameter.type, form.isOfTwoWords { return false }
             return parameter.place == nil && !parameter.type.isFloatingPoint && parameter.type != .unavailable
         }
-        if isPlain { return parameters.indices.map { [.register($0)] } }
+        if isPlain { return parameters.indices.map { [.register($0 + (isHeaded ? 1 : 0))] } }
         var standard = CallingStandard(machine: machine)
         func word(_ kind: SourceType.Kind) -> [ArgumentSource] {
             guard case .one(let source)? = standard?.place(SourceType(kind, bytes: 8)) else { return [] }
             return [source]
         }
+        if isHeaded { _ = word(.pointer(toText: false)) }
         return parameters.map { parameter in
             if parameter.place != nil || parameter.type == .unavailable { return [] }
             if parameter.type.isFloatingPoint { return word(.floatingPoint(isExtended: false)) }

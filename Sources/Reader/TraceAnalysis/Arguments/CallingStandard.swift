@@ -10,6 +10,8 @@ package enum ArgumentSource: Hashable, Sendable {
     case vector(Int)
     /// Words above the return address.
     case stack(Int)
+    /// Registers that a result of one or two words is in.
+    case result(Int)
 
     /// As plans have it; nil: the agent does not read so many words of the stack.
     var number: UInt8? {
@@ -17,6 +19,7 @@ package enum ArgumentSource: Hashable, Sendable {
         case .register(let n): UInt8(n)
         case .vector(let n): UInt8(Int(ARGUMENTS_FROM_VECTOR) + n)
         case .stack(let n): n < Int(ARGUMENTS_MOST_SOURCES) ? UInt8(Int(ARGUMENTS_FROM_STACK) + n) : nil
+        case .result(let n): UInt8(Int(ARGUMENTS_FROM_RESULT) + n)
         }
     }
 }

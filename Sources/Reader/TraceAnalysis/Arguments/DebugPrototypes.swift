@@ -35,7 +35,7 @@ package struct DebugPrototype: Sendable {
     package init(_ function: SourceFunction, machine: UInt16, code: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0))
         throws(PrototypeRefusal)
     {
-        prototype = Prototype(names: [function.name], isLibc: false, parameters: [], result: nil)
+        prototype = Prototype(names: [function.name], library: .any, parameters: [], result: nil)
         guard function.convention != .other, let places = try Placed(function, machine, code) else { throw .convention }
         guard function.parameters.count <= Prototype.mostParameters else { throw .unplaced }
         var words = 0 // structures are passed in these
@@ -70,17 +70,33 @@ package struct DebugPrototype: Sendable {
         }
         if places.hasResult {
             let (typeName, type) = type(function.result)
-            if type.byteCount > 0 {
-                prototype.result =
-                    type == .string
-                    ? Prototype.Result(typeName: "pointer", type: .pointer, failure: .never)
-                    : Prototype.Result(typeName: typeName, type: type, failure: .never)
+            if function.result.text != nil {
+                prototype.result = textResult(function, machine)
+            } else if type.byteCount > 0 {
+                prototype.result = Prototype.Result(typeName: typeName, type: type, failure: .never)
             }
         }
         // A function without parameters and without a result says that it is called, as without a prototype.
         if !prototype.parameters.contains(where: { $0.type.byteCount > 0 }), prototype.result == nil, !function.parameters.isEmpty {
             throw prototype.parameters.contains { $0.type == .unavailable } ? .unplaced : .unshown
         }
+    }
+
+    /// A string that is no `char *`; nil: it is not known where it is at the return.
+    private func textResult(_ function: SourceFunction, _ machine: UInt16) -> Prototype.Result? {
+        let type = function.result
+        guard let text = type.text else { return nil }
+        let place: ValuePlace?
+        if type.kind != .aggregate {
+            place = ValuePlace(behind: .result(0), text)
+        } else if !type.isByReference, type.byteCount == 16 {
+            place = ValuePlace(.result(0), .result(1), text)
+        } else {
+            // The address of what the caller has made space for is a result itself on x86-64 (psABI 3.2.3), and not on aarch64.
+            place = machine == 62 ? ValuePlace(behind: .result(0), text) : nil
+        }
+        guard let place, !place.operations(.text(.described)).isEmpty else { return nil }
+        return Prototype.Result(typeName: "text", type: .text(.described), failure: .never, place: place)
     }
 
     /// Only what a prototype names, and members of what it points to.
@@ -532,7 +548,7 @@ private struct Placed {
         var isFloatingPoint = false
         if case .floatingPoint = type.kind { isFloatingPoint = true }
         return switch source {
-        case .register: !isFloatingPoint
+        case .register, .result: !isFloatingPoint
         case .vector: isFloatingPoint
         case .stack: true
         }

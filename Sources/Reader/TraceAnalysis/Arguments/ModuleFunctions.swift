@@ -170,7 +170,7 @@ extension ArgumentChoice {
     /// - Returns: names in the symbol table that have been given
     mutating func nameAsInModules(_ modules: [ModuleFunctions]) throws(Problem) -> Set<String> {
         var written: [String: FunctionPattern] = [:], given: Set<String> = []
-        for chosen in functions where chosen.place == nil && !chosen.prototype.isLibc {
+        for chosen in functions where chosen.place == nil && chosen.prototype.library == .any {
             written[chosen.name] = FunctionPattern(chosen.name)
         }
         if written.isEmpty || modules.isEmpty { return given }

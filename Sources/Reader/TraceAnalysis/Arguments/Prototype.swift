@@ -156,6 +156,8 @@ package struct Prototype: Equatable, Sendable {
         var typeName: String
         package var type: ArgumentType
         var failure: Failure
+        /// The place of a string; nil: it follows from the type.
+        var place: ValuePlace?
 
         func hasFailed(_ number: Int64) -> Bool { failure == .minusOne && number == -1 || failure == .zero && number == 0 }
     }
@@ -174,8 +176,13 @@ package struct Prototype: Equatable, Sendable {
 
     /// Functions that have it.
     package var names: [String]
-    /// It is that of the C library's function of the name, not of any.
-    package var isLibc: Bool
+    /// The library that must define the function.
+    package enum Library: Equatable, Sendable {
+        case any, libc
+        /// One with this DT_SONAME, up to ".so".
+        case named(String)
+    }
+    package var library: Library
     package var parameters: [Parameter]
     package var result: Result?
 

@@ -18,7 +18,7 @@ package struct Prototypes: Sendable {
     ///   - known: enumerations of other files, which types may be, too
     ///   - isRecorded: a trace has it: debug information may have said where its strings are
     package init(file text: String, known: [Enumeration] = [], isRecorded: Bool = false) throws(PrototypeError) {
-        var isLibc = false, joined = "", first = 0
+        var library = Prototype.Library.any, joined = "", first = 0
         var lines: [(text: String, number: Int)] = []
         for (n, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             if joined.isEmpty { first = n + 1 }
@@ -40,9 +40,13 @@ package struct Prototypes: Sendable {
         for (text, number) in lines where !text.hasPrefix("enum ") && !text.hasPrefix("flags ") {
             if text.hasPrefix("library ") {
                 switch text.dropFirst(8) {
-                case "libc": isLibc = true
-                case "any": isLibc = false
-                case let other: throw PrototypeError(reason: "library \(other): libc or any", line: number)
+                case "libc": library = .libc
+                case "any": library = .any
+                case let other:
+                    guard other.hasPrefix("lib"), !other.contains(where: { " /".contains($0) }), !other.contains(".so") else {
+                        throw PrototypeError(reason: "library \(other): libc, any, or a library's name up to .so, as libz", line: number)
+                    }
+                    library = .named(String(other))
                 }
                 continue
             }
@@ -54,7 +58,11 @@ package struct Prototypes: Sendable {
                     : "only debug information says how a structure is passed: write the function's name alone"
                 throw PrototypeError(reason: "\(other.name): \(reason)", line: number)
             }
-            prototype.isLibc = isLibc
+            if !isRecorded, prototype.result?.type.isDescribed == true {
+                throw PrototypeError(
+                    reason: "text is a string that debug information describes: write -> string, std_string, str, …", line: number)
+            }
+            prototype.library = library
             prototypes.append(prototype)
         }
     }
@@ -156,7 +164,7 @@ struct PrototypeParser {
         var names = [try name("the name of a function", isScoped: true)]
         while take("|") { names.append(try name("the name of a function", isScoped: true)) }
         try need("(", "after \(names.last!)")
-        var prototype = Prototype(names: names, isLibc: false, parameters: [], result: nil)
+        var prototype = Prototype(names: names, library: .any, parameters: [], result: nil)
         if !take(")") {
             var omitted: [Int] = []
             repeat {
@@ -291,7 +299,7 @@ struct PrototypeParser {
     private mutating func result() throws(PrototypeError) -> Prototype.Result {
         let (name, type) = try type()
         switch type {
-        case .string, .text: throw fail("a result is no string: its type is pointer")
+        case .text(.bytes), .text(.filled): throw fail("nothing counts the bytes of a result: its type is pointer")
         case .structure, .array, .characters: throw fail("structures as results are not recorded")
         case .strings, .time, .socketAddress: throw fail("what a result points to is not recorded: its type is pointer")
         default: break
@@ -299,8 +307,9 @@ struct PrototypeParser {
         if type.byteCount == 0 { throw fail("a result that is not recorded has no type: leave out `-> \(name)`") }
         var result = Prototype.Result(typeName: name, type: type, failure: .never)
         guard take("errno") else { return result }
+        if case .text = type { throw fail("a result of type \(name) does not say failure: leave out `errno`") }
         if type.isFloatingPoint { throw fail("a result of type \(name) does not say failure: leave out `errno`") }
-        result.failure = type == .pointer ? .zero : .minusOne
+        result.failure = type == .pointer || type == .string ? .zero : .minusOne
         if take("at") {
             if take("0") {
                 result.failure = .zero

@@ -220,8 +220,9 @@ package struct RecordedPrototype: Sendable {
     package func result(_ values: RecordedValues) -> (value: ArgumentValue, errno: String?)? {
         guard let result = prototype.result else { return nil }
         var reader = ByteReader(values.bytes), number: Int64?
-        guard let value = value(result.type, &reader, &number), let number else { return nil }
-        guard result.hasFailed(number), let errno = reader.integer(4), errno != 0 else { return (value, nil) }
+        guard let value = value(result.type, &reader, &number) else { return nil }
+        if case .address(0) = value { number = 0 } // a string has none of its own
+        guard let number, result.hasFailed(number), let errno = reader.integer(4), errno != 0 else { return (value, nil) }
         return (value, Self.errors.text(Int64(errno)))
     }
     private static let folders = Enumeration(

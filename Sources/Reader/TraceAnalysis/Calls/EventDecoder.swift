@@ -149,7 +149,8 @@ struct EventDecoder {
         case .values, .result:
             sink.values(
                 AnnouncedValues(
-                    program: event.valuesProgram, words: Int(event.valuesWords), tail: event.valuesTail, isResult: event.controlKind == .result))
+                    program: event.valuesProgram, words: Int(event.valuesWords), tail: event.valuesTail,
+                    isResult: event.controlKind == .result))
         case nil:
             sink.unknown(event.word)
         }

@@ -342,7 +342,7 @@ enum PatchedFunctions {
             let address = base &+ UInt64(function.pointee.address) &- image.pointee.bias
             _ = plan.someName(of: function) { text in // `isOrdinary` has read them
                 let name = Name(text)
-                let program = ArgumentPlan.program(of: name, at: address, in: module.pointee.buildID) { FunctionHome.isLibc(image) }
+                let program = ArgumentPlan.program(of: name, at: address, in: module.pointee.buildID) { FunctionHome.isOne(of: $0, image) }
                 if program != 0 { found = (name, program) }
                 return program != 0
             }
