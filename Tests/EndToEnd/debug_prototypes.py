@@ -215,7 +215,15 @@ APART int take_classes(int a, copied b, int c, trivial d, empty e, int f, const 
     return b.a + d.a + h.a;
 }
 APART copied take_returned(int a, const char *b) { BEGIN("space::take_returned") NUMBER(a), TEXT(b), END("-"); return copied(a); }
-APART std::string take_text(const std::string &a, std::string b, int c) { BEGIN("space::take_text") NAMED(a, a.c_str()), NAMED(b, b.c_str()), NUMBER(c), END("-"); return a + b; }
+APART std::string take_text(const std::string &a, std::string b, int c) {
+    BEGIN("space::take_text") NAMED(a, a.c_str()), NAMED(b, b.c_str()), NUMBER(c);
+#if defined(__x86_64__)
+    END("\"%s%s\"", a.c_str(), b.c_str());
+#else // nothing says at the return where the object is
+    END("-");
+#endif
+    return a + b;
+}
 APART int take_members(int derived::*a, int b, long (base::*c)(int, double), int d) { BEGIN("space::take_members") OPAQUE(a), NUMBER(b), OPAQUE(c), NUMBER(d), END("%d", a ? b : d); return a ? b : d; }
 }
 namespace space { static __attribute__((noinline)) long take_local(int a, long b) { BEGIN("space::take_local") NUMBER(a), NUMBER(b), END("%ld", b); return b; } }
@@ -380,7 +388,7 @@ pub fn take_caller(a: i32, b: u64) -> u32 {
 }
 /// What comes back through memory takes a register of its own.
 #[inline(never)]
-pub fn take_returned(a: i32, b: &str) -> String { end("take_returned", format_args!("\"a\": {a}, \"b\": {b:?}"), "-"); b.repeat(2) }
+pub fn take_returned(a: i32, b: &str) -> String { end("take_returned", format_args!("\"a\": {a}, \"b\": {b:?}"), format!("{:?}", b.repeat(2))); b.repeat(2) }
 #[inline(never)]
 pub fn take_returned_array(a: i32, b: u8) -> [u8; 12] { end("take_returned_array", format_args!("\"a\": {a}, \"b\": {b}"), "-"); [b; 12] }
 #[inline(never)]
@@ -468,6 +476,10 @@ public enum Holding { case number(Int), text(String), nothing }
 public enum Failure: Error { case bad }
 public struct Point { var x: Double; var n: Int32; var isOn: Bool }
 public struct Large { var all: (Int, Int, Int, Int, Int) }
+public struct Size { var width: Double; var height: Double }
+public struct Flags { var isOne: Bool; var isTwo: Bool; var short: UInt16; var long: Int }
+public struct Line { var from: Point; var to: Point; var colour: Colour; var name: String; var weight: Float?; var thing: Thing }
+func text(_ value: Point) -> String { "{\"x\": \(text(value.x)), \"n\": \(value.n), \"isOn\": \(text(value.isOn))}" }
 public final class Thing {
     var value: Int
     init(_ value: Int, _ text: String) { self.value = value; _ = text.count }
@@ -498,13 +510,22 @@ extension Point {
     return c
 }
 @inline(never) public func takeTexts(_ a: String, _ b: Int, _ c: String, _ d: Substring, _ e: Int, _ f: String) -> String {
-    end("takeTexts", [("a", text(a)), ("b", "\(b)"), ("c", text(c)), ("d", opaque), ("e", "\(e)"), ("f", text(f))], "-")
+    end("takeTexts", [("a", text(a)), ("b", "\(b)"), ("c", text(c)), ("d", opaque), ("e", "\(e)"), ("f", text(f))], text(a + c + d))
     return a + c + d
 }
 @inline(never) public func takeStructures(_ a: Point, _ b: Int, _ c: Large, _ d: Int?, _ e: Int32, _ f: [Int], _ g: UInt16) -> Double {
     let result = a.x + Double(c.all.4) + Double(d ?? 0) + Double(f[0])
-    end("takeStructures", [("a", opaque), ("b", "\(b)"), ("c", opaque), ("d", opaque), ("e", "\(e)"), ("f", opaque), ("g", "\(g)")], text(result))
+    end("takeStructures", [("a", text(a)), ("b", "\(b)"), ("c", opaque), ("d", opaque), ("e", "\(e)"), ("f", opaque), ("g", "\(g)")], text(result))
     return result
+}
+@inline(never) public func takeSmall(_ a: Size, _ b: Flags, _ c: Int) -> Double {
+    end("takeSmall", [("a", "{\"width\": \(text(a.width)), \"height\": \(text(a.height))}"),
+        ("b", "{\"isOne\": \(text(b.isOne)), \"isTwo\": \(text(b.isTwo)), \"short\": \(b.short), \"long\": \(b.long)}"), ("c", "\(c)")], text(a.width))
+    return a.width
+}
+@inline(never) public func takeNested(_ a: Line, _ b: Int) -> Int {
+    end("takeNested", [("a", "{\"from\": \(text(a.from)), \"to\": \(text(a.to)), \"colour\": \(text("\(a.colour)")), \"name\": \(opaque), \"weight\": \(opaque), \"thing\": \(text(a.thing))}"), ("b", "\(b)")], "\(b)")
+    return b
 }
 @inline(never) public func takePointers(_ a: UnsafePointer<UInt8>, _ b: UnsafeMutableRawPointer?, _ c: UnsafeBufferPointer<Int>, _ d: OpaquePointer?, _ e: UnsafeMutablePointer<Point>?, _ f: Int) -> UnsafePointer<UInt8> {
     end("takePointers", [("a", text(a)), ("b", text(b.map { UnsafeRawPointer($0) })), ("c", opaque), ("d", text(d.map { UnsafeRawPointer($0) })), ("e", text(e.map { UnsafeRawPointer($0) })), ("f", "\(f)")], text(a))
@@ -539,6 +560,8 @@ for n in [0, 1, -1, 127, 65535, Int(Int32.min), Int.max] {
     _ = takeReals(Double(n) / 4, n, Float(n) / 4, n & 1 == 1, n == 127 ? .infinity : -1.5)
     _ = takeTexts("text", n, word, long.dropFirst(), -count, long)
     _ = takeStructures(point, n, Large(all: (1, 2, 3, 4, n)), n > 0 ? n : nil, Int32(truncatingIfNeeded: n), [n], UInt16(truncatingIfNeeded: n))
+    _ = takeSmall(Size(width: Double(n) / 2, height: -0.25), Flags(isOne: n & 1 == 1, isTwo: true, short: UInt16(truncatingIfNeeded: n), long: -n), n)
+    _ = takeNested(Line(from: point, to: Point(x: -1, n: 7, isOn: false), colour: n > 0 ? .blue : .red, name: long, weight: nil, thing: thing), n)
     withUnsafeMutablePointer(to: &point) { place in
         [1, n].withUnsafeBufferPointer { buffer in
             _ = takePointers(UnsafePointer(bitPattern: 16)!, n > 0 ? UnsafeMutableRawPointer(place) : nil, buffer, OpaquePointer(bitPattern: n & 0xff), n > 1 ? place : nil, n)
@@ -566,7 +589,7 @@ def is_same(own, value):
         text = value["cut"] if isinstance(value, dict) and "cut" in value else value
         return isinstance(text, str) and len(own["cut"]) > 100 and text.startswith(own["cut"])
     if isinstance(own, dict) and isinstance(value, dict):
-        return own.keys() == value.keys() and all(is_same(own[key], value[key]) for key in own)
+        return own.keys() == value.keys() and all(own[key] == {"unavailable": True} or is_same(own[key], value[key]) for key in own)
     return own == value
 
 

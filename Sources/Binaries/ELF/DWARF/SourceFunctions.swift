@@ -126,11 +126,11 @@ extension DebugInformation {
     /// Calls `body` with each function that begins at one of these addresses, as linked, where the symbol table has these names.
     /// - Parameters:
     ///   - paths: members to be found, by the name of the function
-    ///   - swiftCases: returns names of the cases of an enumeration of Swift, by the type's mangled name
+    ///   - swiftNames: of Swift's types
     ///   - isMissing: called with the path of each .dwo file that is needed and is not here
     package func forEachSourceFunction(
         at wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]] = [:],
-        swiftCases: @escaping (String) -> [String]? = { _ in nil },
+        swiftNames: SwiftTypeNames = SwiftTypeNames(cases: { _ in nil }, fields: { _ in nil }),
         isMissing: (String) -> Void,
         _ body: (SourceFunction) -> Void
     ) {
@@ -147,7 +147,7 @@ extension DebugInformation {
                 isMissing(Self.string(&unit, Int(DW_AT_dwo_name)) ?? Self.string(&unit, Int(DW_AT_GNU_dwo_name)) ?? "")
                 continue
             }
-            var reader = SourceFunctionReader(entries.die, wanted: wanted, paths: paths, swiftCases, count: count)
+            var reader = SourceFunctionReader(entries.die, wanted: wanted, paths: paths, swiftNames, count: count)
             reader.read(&budget, body)
         }
     }
@@ -173,7 +173,7 @@ private struct SourceFunctionReader {
     private static let deepest = 32, mostParameters = 64
 
     init(
-        _ unit: Dwarf_Die, wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]], _ swiftCases: @escaping (String) -> [String]?,
+        _ unit: Dwarf_Die, wanted: [UInt64: [FunctionName]], paths: [String: [MemberPath]], _ swiftNames: SwiftTypeNames,
         count: Int
     ) {
         var unit = unit, attribute = Dwarf_Attribute(), code: Dwarf_Word = 0, version: Dwarf_Half = 0
@@ -187,7 +187,7 @@ private struct SourceFunctionReader {
         language = Self.language(Int(truncatingIfNeeded: code), producer)
         _ = dwarf_cu_info(unit.cu, &version, nil, nil, nil, nil, nil, nil)
         isOldVersion = version < 4
-        types = SourceTypeReader(hasClasses: language == .cPlusPlus, swiftCases: language == .swift ? swiftCases : nil)
+        types = SourceTypeReader(hasClasses: language == .cPlusPlus, swiftNames: language == .swift ? swiftNames : nil)
         isUnitOptimized = language == .rust || language == .swift ? OptimizationMarks.areFound(in: unit) : nil
         left = count
         self.unit = unit
@@ -459,10 +459,19 @@ private struct SourceFunctionReader {
     }
     /// nil: some piece is elsewhere. One without a place is padding (DWARF 5, 2.6.1.2), or was removed.
     private static func pieces(_ operations: UnsafeBufferPointer<Dwarf_Op>) -> [EntryPiece]? {
-        var found: [EntryPiece] = [], offset = 0, register: Int?
+        var found: [EntryPiece] = [], offset = 0, register: Int?, isValue = false
         for operation in operations {
             switch Int(operation.atom) {
             case DW_OP_reg0...DW_OP_reg31 where register == nil: register = Int(operation.atom) - DW_OP_reg0
+            case DW_OP_breg0...DW_OP_breg31 where register == nil && operation.number == 0:
+                register = Int(operation.atom) - DW_OP_breg0
+                isValue = true
+            case DW_OP_stack_value where isValue: isValue = false
+            case DW_OP_bit_piece where !isValue && operation.number == 1 && operation.number2 == 0:
+                // A Bool of Swift. LLVM does not say what is between it and the next piece: where that belongs is not known.
+                if let register { found.append(EntryPiece(register: register, offset: offset, byteCount: 1)) }
+                return found.isEmpty ? nil : found
+            case DW_OP_piece where isValue: return nil // in memory
             case DW_OP_piece where operation.number <= SourceType.mostBytes:
                 let byteCount = Int(operation.number)
                 if let register { found.append(EntryPiece(register: register, offset: offset, byteCount: byteCount)) }

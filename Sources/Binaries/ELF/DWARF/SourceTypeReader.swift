@@ -7,11 +7,11 @@ struct SourceTypeReader {
     /// The language has classes: how one without DW_AT_calling_convention is passed follows from its members.
     private let hasClasses: Bool
     /// Types are Swift's, which have names and mostly no members. Returns names of an enumeration's cases; nil: another language's.
-    private let swiftCases: ((String) -> [String]?)?
+    private let swiftNames: SwiftTypeNames?
 
     private static let deepest = 24, mostValues = 200, mostMembers = 4096, mostElements = 1 << 30
 
-    init(hasClasses: Bool, swiftCases: ((String) -> [String]?)? = nil) { (self.hasClasses, self.swiftCases) = (hasClasses, swiftCases) }
+    init(hasClasses: Bool, swiftNames: SwiftTypeNames? = nil) { (self.hasClasses, self.swiftNames) = (hasClasses, swiftNames) }
 
     /// Returns the type of a parameter, or of a function's result.
     mutating func type(of die: inout Dwarf_Die) -> SourceType {
@@ -41,7 +41,7 @@ struct SourceTypeReader {
             return read(&whole, depth + 1)
         }
         let bytes = Int(dwarf_bytesize(&die)) // -1: none
-        if let swiftCases, let type = swift(&die, bytes, depth, swiftCases) { return type }
+        if let swiftNames, let type = swift(&die, bytes, depth, swiftNames) { return type }
         switch Int(dwarf_tag(&die)) {
         case DW_TAG_base_type: return Self.base(&die, bytes)
         case DW_TAG_typedef:
@@ -70,7 +70,7 @@ struct SourceTypeReader {
         }
     }
 
-    private mutating func swift(_ die: inout Dwarf_Die, _ bytes: Int, _ depth: Int, _ cases: (String) -> [String]?) -> SourceType? {
+    private mutating func swift(_ die: inout Dwarf_Die, _ bytes: Int, _ depth: Int, _ names: SwiftTypeNames) -> SourceType? {
         let tag = Int(dwarf_tag(&die))
         if tag == DW_TAG_const_type {
             var type = target(&die, depth)
@@ -78,7 +78,7 @@ struct SourceTypeReader {
             return type
         }
         if let name = DebugInformation.string(&die, Int(DW_AT_linkage_name)) ?? DebugInformation.string(&die, Int(DW_AT_name)) {
-            return SwiftType.named(name, bytes: bytes, cases)
+            return SwiftType.named(name, bytes: bytes, names)
         }
         // Generic types are behind one without a name, which has them for a member.
         guard tag == DW_TAG_structure_type else { return nil }
@@ -350,7 +350,7 @@ extension SourceType {
         return type
     }
     /// What lies in it; nil: not known.
-    fileprivate var own: [Leaf]? {
+    var own: [Leaf]? {
         switch kind {
         case .integer, .boolean, .pointer, .enumeration: [Leaf(offset: 0, byteCount: byteCount, alignment: alignment, kind: .integer)]
         case .floatingPoint(let isExtended):

@@ -1,5 +1,17 @@
 // Types of Swift. Their debug information has their mangled names (swift's docs/ABI/Mangling.rst, "Types") and few members.
 
+/// What the debug information does not have, by the mangled names of types.
+package struct SwiftTypeNames {
+    /// Names of an enumeration's cases, none of which has a value with it.
+    var cases: (String) -> [String]?
+    /// Names and types of a structure's members.
+    var fields: (String) -> [(name: String, type: String)]?
+
+    package init(cases: @escaping (String) -> [String]?, fields: @escaping (String) -> [(name: String, type: String)]?) {
+        (self.cases, self.fields) = (cases, fields)
+    }
+}
+
 enum SwiftType {
     private static let integers: [String: (bytes: Int, isSigned: Bool)] = [
         "Si": (8, true), "s4Int8V": (1, true), "s5Int16V": (2, true), "s5Int32V": (4, true), "s5Int64V": (8, true),
@@ -14,8 +26,7 @@ enum SwiftType {
     /// - Parameters:
     ///   - name: `$s…D`: a type for a debugger
     ///   - bytes: -1: not said
-    ///   - cases: names of the cases of an enumeration, by its mangled name
-    static func named(_ name: String, bytes: Int, _ cases: (String) -> [String]?) -> SourceType? {
+    static func named(_ name: String, bytes: Int, _ names: SwiftTypeNames, depth: Int = 0) -> SourceType? {
         guard isMangled(name), name.hasSuffix("D") else { return nil }
         let text = String(name.dropFirst(2).dropLast())
         if let (size, isSigned) = integers[text] { return SourceType(.integer(isSigned: isSigned), bytes: size) }
@@ -36,12 +47,68 @@ enum SwiftType {
         if ["s9AnyObjecta", "s9AnyObjectaSg"].contains(text) { return SourceType(.pointer(toText: false), bytes: 8) }
         // A type alias has a typedef, which leads to its type.
         if text.hasSuffix("a") { return nil }
-        if text.hasSuffix("O"), let names = cases(text), bytes == 1 {
-            let values = names.enumerated().map { SourceEnumeration.Value(name: $1, number: Int64($0)) }
+        if text.hasSuffix("O"), let cases = names.cases(text), bytes == 1 {
+            let values = cases.enumerated().map { SourceEnumeration.Value(name: $1, number: Int64($0)) }
             let name = SwiftName.last(of: text)
             return SourceType(.enumeration(SourceEnumeration(name: name, isSigned: false, values: values)), bytes: 1, name: name)
         }
-        return isPointer(text) ? SourceType(.pointer(toText: false), bytes: 8) : .unknown
+        if isPointer(text) { return SourceType(.pointer(toText: false), bytes: 8) }
+        return text.hasSuffix("V") ? structure(text, bytes, names, depth) ?? .unknown : .unknown
+    }
+
+    /// A structure: each member lies at the next offset that its alignment allows (docs/ABI/TypeLayout.rst, "Fragile Struct and Tuple Layout").
+    private static func structure(_ text: String, _ bytes: Int, _ names: SwiftTypeNames, _ depth: Int) -> SourceType? {
+        guard depth < deepest, let fields = names.fields(text) else { return nil }
+        var whole = SourceType(.aggregate, bytes: 0, alignment: 1, name: SwiftName.last(of: text), leaves: []), end = 0
+        whole.fields = []
+        for (name, text) in fields {
+            guard let type = member(text, names, depth + 1), let own = type.own else { return nil }
+            let offset = (end + type.alignment - 1) / type.alignment * type.alignment
+            whole.fields?.append(SourceField(name, offset: offset, type))
+            whole.leaves? += own.map {
+                SourceType.Leaf(offset: $0.offset + offset, byteCount: $0.byteCount, alignment: $0.alignment, kind: $0.kind)
+            }
+            whole.alignment = max(whole.alignment, type.alignment)
+            end = offset + type.byteCount
+            if end > SourceType.mostBytes { return nil }
+        }
+        whole.byteCount = end
+        // The debug information has the size, or the distance between two in an array.
+        let distance = (end + whole.alignment - 1) / whole.alignment * whole.alignment
+        return bytes < 0 || bytes == end || bytes == distance ? whole : nil
+    }
+    private static let deepest = 4
+
+    /// nil: its size is not known.
+    private static func member(_ text: String, _ names: SwiftTypeNames, _ depth: Int) -> SourceType? {
+        func opaque(_ bytes: Int, _ parts: [Int]) -> SourceType {
+            let leaves = parts.map { offset in
+                SourceType.Leaf(offset: offset, byteCount: min(8, bytes - offset), alignment: min(8, bytes - offset), kind: .integer)
+            }
+            return SourceType(.aggregate, bytes: bytes, alignment: leaves[0].alignment, leaves: leaves)
+        }
+        // An array, a dictionary or a set is a reference to its storage.
+        if text.hasSuffix("G"), ["Say", "SDy", "Shy"].contains(where: { text.hasPrefix($0) }) { return opaque(8, [0]) }
+        let type = named("$s" + text + "D", bytes: text.hasSuffix("O") ? 1 : -1, names, depth: depth)
+        if type?.text != nil { return opaque(16, [0, 8]) }
+        if let type, type.kind != .unknown, type.kind != .void {
+            // A single case has no bytes.
+            if case .enumeration(let source) = type.kind, source.values.count < 2 { return nil }
+            return type
+        }
+        guard text.hasSuffix("Sg") else { return nil }
+        switch String(text.dropLast(2)) {
+        case "SS": return opaque(16, [0, 8])
+        case "Sb": return opaque(1, [0])
+        case let base:
+            // A number has no spare bits to say that there is none: a byte behind it does.
+            guard let type = named("$s" + base + "D", bytes: -1, names),
+                [.integer(isSigned: true), .integer(isSigned: false), .floatingPoint(isExtended: false)].contains(type.kind),
+                let own = type.own
+            else { return nil }
+            let flag = SourceType.Leaf(offset: type.byteCount, byteCount: 1, alignment: 1, kind: .integer)
+            return SourceType(.aggregate, bytes: type.byteCount + 1, alignment: type.alignment, leaves: own + [flag])
+        }
     }
 
     /// A reference to an object of a class, a pointer of the standard library, or an optional one, which is as large.

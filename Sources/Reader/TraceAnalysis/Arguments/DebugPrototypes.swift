@@ -63,6 +63,19 @@ package struct DebugPrototype: Sendable {
                 guard count > 0, function.parameters.count + words + count <= Prototype.mostParameters else { break }
                 words += count
                 (own.typeName, own.type, own.place) = (form.text, .structure(form), place)
+            case .parts(let leaves, let sources):
+                var recorded: [Int: Int] = [:], parts: [ValuePlace.Word] = [], end = 0
+                for (leaf, source) in zip(leaves, sources) {
+                    guard let source else { continue }
+                    recorded[leaf.offset] = end
+                    parts.append(ValuePlace.Word(source: source, bytes: leaf.byteCount))
+                    end += leaf.byteCount
+                }
+                guard let form = structure(parameter.type, end, isBehind: false, recorded),
+                    function.parameters.count + words + parts.count <= Prototype.mostParameters
+                else { break }
+                words += parts.count
+                (own.typeName, own.type, own.place) = (form.text, .structure(form), ValuePlace(words: parts))
             case .opaque: break
             case .unavailable: (own.typeName, own.type) = ("unavailable", .unavailable)
             }
@@ -173,10 +186,39 @@ package struct DebugPrototype: Sendable {
     }
 
     /// How a structure of which so many bytes are recorded is shown; nil: not at all.
-    private mutating func structure(_ type: SourceType, _ byteCount: Int, isBehind: Bool) -> StructureForm? {
+    /// - Parameter recorded: where each of its parts lies among what is recorded, by its offset; nil: at the same offset
+    private mutating func structure(_ type: SourceType, _ byteCount: Int, isBehind: Bool, _ recorded: [Int: Int]? = nil) -> StructureForm? {
         var left = StructureForm.mostFields
-        guard let fields = fields(type, byteCount, 0, &left) else { return nil }
+        guard var fields = fields(type, recorded == nil ? byteCount : type.byteCount, 0, &left) else { return nil }
+        if let recorded { fields = Self.moved(fields, of: type, 0, 0, recorded) }
         return StructureForm(fields: fields, byteCount: byteCount, isBehind: isBehind)
+    }
+    /// Members at the places where they are recorded.
+    /// - Parameters:
+    ///   - begin: of the structure that they are members of
+    ///   - place: of what is recorded of it
+    private static func moved(
+        _ fields: [StructureForm.Field], of type: SourceType, _ begin: Int, _ place: Int, _ recorded: [Int: Int]
+    ) -> [StructureForm.Field] {
+        zip(fields, type.fields ?? []).map { field, source in
+            var own = field
+            let offset = begin + source.offset
+            switch field.type {
+            case .opaque: own.offset = 0
+            case .structure(let nested):
+                let first = recorded.filter { (offset..<offset + source.type.byteCount).contains($0.key) }.map(\.value).min()
+                let form = StructureForm(
+                    fields: moved(nested.fields, of: source.type, offset, first ?? 0, recorded), byteCount: 0, isBehind: false)
+                (own.offset, own.typeName, own.type) = ((first ?? place) - place, form.text, .structure(form))
+            default:
+                if let at = recorded[offset] {
+                    own.offset = at - place
+                } else {
+                    (own.offset, own.typeName, own.type) = (0, "unavailable", .unavailable)
+                }
+            }
+            return own
+        }
     }
     private mutating func fields(_ whole: SourceType, _ byteCount: Int, _ depth: Int, _ left: inout Int) -> [StructureForm.Field]? {
         guard let all = whole.fields, !all.isEmpty, all.count <= left, whole.text == nil else { return nil }
@@ -276,6 +318,8 @@ private struct Placed {
         case text(ValuePlace)
         /// A structure, of which so many bytes are recorded.
         case structure(ValuePlace, byteCount: Int, isBehind: Bool)
+        /// A structure of these parts, each in a register or a word; nil: it is not known where.
+        case parts([SourceType.Leaf], [ArgumentSource?])
         /// It is passed, and nothing of it is shown.
         case opaque
         case unavailable
@@ -393,7 +437,7 @@ private struct Placed {
             return word(parameter).map { .text(ValuePlace(behind: $0, text)) } ?? .unavailable
         }
         switch type.kind {
-        case .aggregate: return function.language == .rust ? scattered(parameter) ?? .opaque : .opaque
+        case .aggregate: return (function.language == .rust ? scattered(parameter) : apart(parameter)) ?? .opaque
         case .complex, .vector, .unknown, .void: return .opaque
         case .integer where type.byteCount > 8: return .opaque
         case .floatingPoint where type.byteCount != 4 && type.byteCount != 8: return .opaque
@@ -403,6 +447,16 @@ private struct Placed {
             return type.isConstant ? .unavailable : .address(source) // inout
         }
         return word(parameter).map { .source($0) } ?? .unavailable
+    }
+    /// The place of a structure of Swift, each of whose parts has a register of its own, or which is in memory; nil: it is not known.
+    private func apart(_ parameter: SourceParameter) -> Place? {
+        let type = parameter.type, bytes = type.byteCount
+        guard bytes <= SourceType.mostBytes, type.fields != nil, let leaves = type.leaves, !leaves.isEmpty else { return nil }
+        if let address = address(parameter) ?? address(parameter.home) {
+            return .structure(ValuePlace(behind: address, bytes: bytes), byteCount: bytes, isBehind: true)
+        }
+        let sources = leaves.map { piece(parameter, $0.offset..<$0.offset + $0.byteCount) }
+        return sources.contains { $0 != nil } ? .parts(leaves, sources) : nil
     }
     /// The place of a structure whose members may have registers of their own, or share one; nil: it is not known.
     private func scattered(_ parameter: SourceParameter) -> Place? {

@@ -95,9 +95,10 @@ package final class ModuleFunctions {
         var selections: [String: Prototype] = [:]
         for name in wanted.values.joined() { selections[name.text] = selection(name.text) }
         let paths = selections.mapValues(\.paths)
-        let cases = wanted.values.joined().contains { $0.text.hasPrefix("$s") } ? SwiftCases(file) : nil
+        let swift = wanted.values.joined().contains { $0.text.hasPrefix("$s") } ? SwiftDescriptions(file) : nil
+        let swiftNames = SwiftTypeNames(cases: { swift?.cases(of: $0) }, fields: { swift?.fields(of: $0) })
         debugInformation.forEachSourceFunction(
-            at: wanted, paths: paths, swiftCases: { cases?.names(of: $0) }, isMissing: { found.missing.append($0) }
+            at: wanted, paths: paths, swiftNames: swiftNames, isMissing: { found.missing.append($0) }
         ) { function in
             described.insert(function.address)
             let code = file.content.bytes(at: function.address)

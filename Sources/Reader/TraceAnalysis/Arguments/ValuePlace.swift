@@ -12,8 +12,13 @@ package struct ValuePlace: Equatable, Sendable {
         case libcxx
         /// nil: both words are in memory.
         case swift(ArgumentSource?)
-        /// In several places, of so many bytes each; the source is the first.
-        case words([ArgumentSource], bytes: Int)
+        /// In several places; the source is the first.
+        case words([Word])
+    }
+    /// The lowest bytes of a register or a word of the stack.
+    struct Word: Equatable {
+        var source: ArgumentSource
+        var bytes: Int
     }
     private enum Length: Equatable {
         case source(ArgumentSource, bytes: Int, isSigned: Bool)
@@ -55,7 +60,9 @@ package struct ValuePlace: Equatable, Sendable {
     init(swift first: ArgumentSource, _ second: ArgumentSource) { (source, reading) = (first, .swift(second)) }
 
     /// A structure in registers or words of the stack: so many bytes of each, one after the other.
-    init(words: [ArgumentSource], bytes: Int) { (source, reading) = (words[0], .words(words, bytes: bytes)) }
+    init(words: [ArgumentSource], bytes: Int) { self.init(words: words.map { Word(source: $0, bytes: bytes) }) }
+    /// The same, with a number of bytes for each.
+    init(words: [Word]) { (source, reading) = (words[0].source, .words(words)) }
 
     /// Bytes that the source is the address of.
     init(behind source: ArgumentSource, bytes: Int) { (self.source, steps, reading) = (source, [0], .bytes(bytes)) }
@@ -106,13 +113,13 @@ package struct ValuePlace: Equatable, Sendable {
 
     /// One, or several of what is in several places; none: the agent does not read what is there.
     func operations(_ type: ArgumentType) -> [arguments_operation] {
-        guard case .words(let words, let bytes) = reading else { return operation(type).map { [$0] } ?? [] }
+        guard case .words(let words) = reading else { return operation(type).map { [$0] } ?? [] }
         let all = words.compactMap { word -> arguments_operation? in
-            guard let number = word.number else { return nil }
+            guard let number = word.source.number else { return nil }
             var operation = arguments_operation()
             operation.kind = UInt8(ARGUMENTS_VALUE)
             operation.source = number
-            operation.bytes = UInt8(bytes)
+            operation.bytes = UInt8(word.bytes)
             return operation
         }
         return all.count == words.count ? all : []
