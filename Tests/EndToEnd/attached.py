@@ -453,7 +453,11 @@ def copies_what_it_keeps_for_a_call_with_certain_values(test):
 
 def on_a_processor(pid):
     """For how long each thread has been there, in ns, and how often (Documentation/scheduler/sched-stats.rst)."""
-    return {int(tid): [int(number) for number in suite.read(f"/proc/{pid}/task/{tid}/schedstat").split()] for tid in os.listdir(f"/proc/{pid}/task")}
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile, as the agent's do
+            found[int(tid)] = [int(number) for number in suite.read(f"/proc/{pid}/task/{tid}/schedstat").split()]
+    return found
 
 
 def stolen():
