@@ -1438,6 +1438,17 @@ slow_call:
     movq \scratch, \to
     shrq $(8 * VALUE_WORD_BYTES), \value
 .endm
+// value: of up to eight bytes, spent. rdx = where its words are, then the last of them. It has a DATA word if the field is above `most`.
+.macro WRITE_VALUE value, field, most, head, scratch
+    cmpb $\most, OF_PROGRAM(\field)
+    jbe .Lis_tail\@
+    WRITE_DATA \value, (%rdx), \scratch
+    addq $8, %rdx
+.Lis_tail\@:
+    shlq $(64 - 8 * VALUE_TAIL), \value
+    orq OF_PROGRAM(\head), \value
+    movq \value, (%rdx)
+.endm
 
 // Writes the enter of the record in rcx, at a time that is read here, with the values of its arguments. r11 = hook. All but rax, rdx and
 // flags are as they were. ZF: it could not be done. SF: see tracer_fulfils.
@@ -1456,14 +1467,7 @@ values_enter:
     andq OF_PROGRAM(PROGRAM_MASK), %r8
     READ_VALUES_CLOCK
     RESERVE_VALUES PROGRAM_RESERVED, EVENT_START_BITS, %r9, .Lvalues_refused
-    cmpb $0, OF_PROGRAM(PROGRAM_WORDS)
-    je .Lis_tail
-    WRITE_DATA %r8, (%rdx), %r9
-    addq $8, %rdx
-.Lis_tail:
-    shlq $(64 - 8 * VALUE_TAIL), %r8
-    orq OF_PROGRAM(PROGRAM_HEAD), %r8
-    movq %r8, (%rdx)
+    WRITE_VALUE %r8, PROGRAM_WORDS, 0, PROGRAM_HEAD, %r9
     addq $8, %rdx
 .Lvalues_written:
     cmpb $0, OF_PROGRAM(PROGRAM_RESULT_BYTES)
@@ -1626,14 +1630,7 @@ values_exit:
     shlq $EVENT_TIME_SHIFT, %rax
     orq FUNCTION_HEAD(%rsi), %rax
     xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
-    cmpb $VALUE_TAIL, OF_PROGRAM(PROGRAM_RESULT_BYTES)
-    jbe .Lis_exit_tail
-    WRITE_DATA %r8, (%rdx), %r9
-    addq $8, %rdx
-.Lis_exit_tail:
-    shlq $(64 - 8 * VALUE_TAIL), %r8
-    orq OF_PROGRAM(PROGRAM_RESULT_HEAD), %r8
-    movq %r8, (%rdx)
+    WRITE_VALUE %r8, PROGRAM_RESULT_BYTES, VALUE_TAIL, PROGRAM_RESULT_HEAD, %r9
     movq %rax, 8(%rdx)
     RELOAD_ARGUMENTS
     testq %rcx, %rcx
