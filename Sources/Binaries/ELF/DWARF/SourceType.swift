@@ -29,6 +29,7 @@ package struct SourceType: Sendable, Equatable {
         package init(offset: Int, byteCount: Int, alignment: Int, kind: LeafKind) {
             (self.offset, self.byteCount, self.alignment, self.kind) = (offset, byteCount, alignment, kind)
         }
+        func moved(by distance: Int) -> Leaf { Leaf(offset: offset + distance, byteCount: byteCount, alignment: alignment, kind: kind) }
     }
     package enum LeafKind: Sendable, Equatable { case integer, floatingPoint, extended, vector }
 

@@ -273,13 +273,7 @@ struct SourceTypeReader {
             type.leaves = nil
             return member
         }
-        type.leaves =
-            leaves
-            + own.map { leaf in
-                var leaf = leaf
-                leaf.offset += offset
-                return leaf
-            }
+        type.leaves = leaves + own.map { $0.moved(by: offset) }
         return member
     }
 

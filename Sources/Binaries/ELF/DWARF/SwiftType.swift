@@ -65,9 +65,7 @@ enum SwiftType {
             guard let type = member(text, names, depth + 1), let own = type.own else { return nil }
             let offset = (end + type.alignment - 1) / type.alignment * type.alignment
             whole.fields?.append(SourceField(name, offset: offset, type))
-            whole.leaves? += own.map {
-                SourceType.Leaf(offset: $0.offset + offset, byteCount: $0.byteCount, alignment: $0.alignment, kind: $0.kind)
-            }
+            whole.leaves? += own.map { $0.moved(by: offset) }
             whole.alignment = max(whole.alignment, type.alignment)
             end = offset + type.byteCount
             if end > SourceType.mostBytes { return nil }

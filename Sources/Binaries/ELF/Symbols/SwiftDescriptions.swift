@@ -31,32 +31,33 @@ package struct SwiftDescriptions {
     /// Names of the cases of an enumeration whose cases have no values with them: what is passed is the number of the case. nil: it is none, or
     /// none of this file.
     package func cases(of type: String) -> [String]? {
-        guard let address = descriptions[type], let flags = word(address), let payloads = word(address &+ 20),
-            let count = word(address &+ 24),
-            let fields = target(address &+ 16), let sizes = word(fields &+ 8), let records = word(fields &+ 12)
-        else { return nil }
-        // An enumeration that is not generic; a description of one with records of twelve bytes.
-        guard flags & 0x1f == 18, flags & 0x80 == 0, payloads & 0xff_ffff == 0, count > 0, count <= Self.mostCases, records == count,
-            sizes & 0xffff == 2, sizes >> 16 == 12
+        guard let address = descriptions[type], let payloads = word(address &+ 20), payloads & 0xff_ffff == 0,
+            let records = records(of: address, kind: 18, countAt: 24, fieldKind: 2, most: Self.mostCases)
         else { return nil }
         var names: [String] = []
-        for n in 0..<UInt64(count) {
-            guard let place = target(fields &+ 16 &+ n &* 12 &+ 8), let name = text(place) else { return nil }
+        for record in records {
+            guard let name = target(record &+ 8).flatMap(text) else { return nil }
             names.append(name)
         }
         return names
     }
+    /// Addresses of the records of a type that is not generic; nil: it is another, or has other records.
+    private func records(of address: UInt64, kind: UInt32, countAt offset: UInt64, fieldKind: UInt32, most: Int) -> [UInt64]? {
+        guard let flags = word(address), flags & 0x1f == kind, flags & 0x80 == 0, let count = word(address &+ offset), count > 0,
+            count <= most,
+            let fields = target(address &+ 16), let sizes = word(fields &+ 8), sizes & 0xffff == fieldKind, sizes >> 16 == 12,
+            word(fields &+ 12) == count
+        else { return nil }
+        return (0..<UInt64(count)).map { fields &+ 16 &+ $0 &* 12 }
+    }
 
     /// Names and mangled types of a structure's members, in their order. nil: it is none, none of this file, or has a type of another file.
     package func fields(of type: String) -> [(name: String, type: String)]? {
-        guard let address = descriptions[type], let flags = word(address), let count = word(address &+ 20),
-            let fields = target(address &+ 16), let sizes = word(fields &+ 8), let records = word(fields &+ 12),
-            flags & 0x1f == 17, flags & 0x80 == 0, count > 0, count <= Self.mostFields, records == count, sizes & 0xffff == 0,
-            sizes >> 16 == 12
+        guard let address = descriptions[type],
+            let records = records(of: address, kind: 17, countAt: 20, fieldKind: 0, most: Self.mostFields)
         else { return nil }
         var all: [(name: String, type: String)] = []
-        for n in 0..<UInt64(count) {
-            let record = fields &+ 16 &+ n &* 12
+        for record in records {
             guard let type = target(record &+ 4).flatMap(typeName), let name = target(record &+ 8).flatMap(text) else { return nil }
             all.append((name, type))
         }

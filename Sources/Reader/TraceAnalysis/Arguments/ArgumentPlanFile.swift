@@ -105,9 +105,8 @@ extension Prototype {
     /// The place of a string that is a result.
     private static func place(_ type: ArgumentType, on machine: UInt16) -> ValuePlace? {
         guard case .text(let form) = type else { return ValuePlace(.result(0)) }
-        // The address of an object that the caller has made space for is a result itself on x86-64 (psABI 3.2.3), and not on aarch64.
         switch form {
-        case .standard: return machine == 62 ? ValuePlace(behind: .result(0), .counted(pointer: 0, length: 8)) : nil
+        case .standard: return ValuePlace(returnedInMemory: .counted(pointer: 0, length: 8), on: machine)
         case .view: return ValuePlace(.result(0), .result(1), .counted(pointer: 8, length: 0))
         case .slice: return ValuePlace(.result(0), .result(1), .counted(pointer: 0, length: 8))
         case .swift: return ValuePlace(swift: .result(0), .result(1))

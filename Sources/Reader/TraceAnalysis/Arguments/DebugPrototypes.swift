@@ -105,8 +105,7 @@ package struct DebugPrototype: Sendable {
         } else if !type.isByReference, type.byteCount == 16 {
             place = ValuePlace(.result(0), .result(1), text)
         } else {
-            // The address of what the caller has made space for is a result itself on x86-64 (psABI 3.2.3), and not on aarch64.
-            place = machine == 62 ? ValuePlace(behind: .result(0), text) : nil
+            place = ValuePlace(returnedInMemory: text, on: machine)
         }
         guard let place, !place.operations(.text(.described)).isEmpty else { return nil }
         return Prototype.Result(typeName: "text", type: .text(.described), failure: .never, place: place)

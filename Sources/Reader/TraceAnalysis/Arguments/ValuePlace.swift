@@ -57,6 +57,12 @@ package struct ValuePlace: Equatable, Sendable {
         case .counted, .libcxx: return nil
         }
     }
+    /// A string that a function returns in memory that its caller has made space for; nil: it is not known where. The address is a result itself on
+    /// x86-64 (psABI 3.2.3), and not on aarch64.
+    init?(returnedInMemory text: SourceText, on machine: UInt16) {
+        guard machine == 62 else { return nil }
+        self.init(behind: .result(0), text)
+    }
     init(swift first: ArgumentSource, _ second: ArgumentSource) { (source, reading) = (first, .swift(second)) }
 
     /// A structure in registers or words of the stack: so many bytes of each, one after the other.

@@ -127,26 +127,20 @@ package struct Metadata: Sendable, RecordReader {
     }
 
     /// Arguments that were recorded with a call, by their names; nil: there are none, or their prototype is not in the file.
-    /// - Parameter result: of the call, which may have what it wrote to a buffer
-    package func arguments(_ values: RecordedValues?, _ result: RecordedValues? = nil) -> NamedArguments? {
-        values.flatMap { values in prototypes[values.program].map { NamedArguments(values: $0.arguments(values, result)) } }
-    }
-    /// The result that was recorded with a call's end, and errno's name if it has failed.
-    package func result(_ values: RecordedValues?) -> (value: ArgumentValue, errno: String?)? {
-        values.flatMap { values in prototypes[values.program].flatMap { $0.result(values) } }
-    }
-
-    /// The same, with what descriptors among them are open on when the call begins.
+    /// - Parameters:
+    ///   - result: of the call, which may have what it wrote to a buffer
+    ///   - descriptors: what those among them are open on when the call begins; nil: that is not said
     package func arguments(
-        _ values: RecordedValues?, _ result: RecordedValues?, _ descriptors: DescriptorNames?, from begin: UInt64
+        _ values: RecordedValues?, _ result: RecordedValues? = nil, _ descriptors: DescriptorNames? = nil, from begin: UInt64 = 0
     ) -> NamedArguments? {
         guard let values, let recorded = prototypes[values.program] else { return nil }
         var named = NamedArguments(values: recorded.arguments(values, result))
         descriptors?.name(&named, of: recorded, from: begin)
         return named
     }
+    /// The result that was recorded with a call's end, and errno's name if it has failed.
     /// - Parameter end: of the call; nil: it is not known
-    package func result(_ values: RecordedValues?, _ descriptors: DescriptorNames?, at end: UInt64?) -> (
+    package func result(_ values: RecordedValues?, _ descriptors: DescriptorNames? = nil, at end: UInt64? = nil) -> (
         value: ArgumentValue, errno: String?
     )? {
         guard let values, let recorded = prototypes[values.program], var result = recorded.result(values) else { return nil }

@@ -41,15 +41,24 @@ struct DescriptorUse: Sendable {
         return isOne ? one : nil
     }
 
+    /// Returns the calls that made a descriptor, by its number.
+    static func found(_ opened: OpenedDescriptors) -> [UInt64: [Evidence]] {
+        opened.all.reduce(into: [:]) { all, one in
+            all[WaitingFunction.descriptor(one.number), default: []].append(
+                Evidence(one.at, one.object, isPipe: one.isPipe, isOpening: true))
+        }
+    }
+    /// - Parameter closings: when each descriptor may have been closed
+    static func all(_ evidence: [UInt64: [Evidence]], _ closings: [UInt64: [UInt64]]) -> [UInt64: DescriptorUse] {
+        evidence.reduce(into: [:]) { $0[$1.key] = DescriptorUse(closings: closings[$1.key] ?? [], evidence: $1.value) }
+    }
+
     /// Returns the evidence by descriptor number: calls that made one, threads that were found waiting, and the recorder's search for peers.
     static func found(_ opened: OpenedDescriptors, _ records: KernelRecords) -> [UInt64: [Evidence]] {
-        var all: [UInt64: [Evidence]] = [:]
-        func add(_ number: UInt64, _ at: UInt64, _ object: String, isPipe: Bool, isOpening: Bool = false) {
-            all[number, default: []].append(
-                Evidence(
-                    at: at, kind: WaitKind(of: object, isPipe: isPipe), object: object.isEmpty ? nil : object, isOpening: isOpening))
+        var all = found(opened)
+        func add(_ number: UInt64, _ at: UInt64, _ object: String, isPipe: Bool) {
+            all[number, default: []].append(Evidence(at, object, isPipe: isPipe))
         }
-        for one in opened.all { add(WaitingFunction.descriptor(one.number), one.at, one.object, isPipe: one.isPipe, isOpening: true) }
         for found in records.waits.values.joined() where !found.object.isEmpty {
             guard let number = found.arguments.first else { continue }
             add(WaitingFunction.descriptor(number), found.at, found.object, isPipe: found.isOfPipe)
@@ -95,9 +104,7 @@ extension WaitSearch {
                 evidence[number, default: []].append(.init(at: act.call.enter, kind: kind, object: nil))
             }
         }
-        let uses = evidence.reduce(into: [UInt64: DescriptorUse]()) {
-            $0[$1.key] = DescriptorUse(closings: closings[$1.key] ?? [], evidence: $1.value)
-        }
+        let uses = DescriptorUse.all(evidence, closings)
         for index in asked {
             let call = waits[index].call
             guard let target = uses[WaitingFunction.descriptor(call.argument)]?.target(at: call.enter), let function = function(call.row),
@@ -105,6 +112,12 @@ extension WaitSearch {
             else { continue }
             settle(index, target)
         }
+    }
+}
+
+extension DescriptorUse.Evidence {
+    fileprivate init(_ at: UInt64, _ object: String, isPipe: Bool, isOpening: Bool = false) {
+        self.init(at: at, kind: WaitKind(of: object, isPipe: isPipe), object: object.isEmpty ? nil : object, isOpening: isOpening)
     }
 }
 

@@ -13,20 +13,14 @@ extension DescriptorNames {
             let acts = ThreadCalls.all(
                 in: whole, table, isCloser, workers: TraceFile.cpuCount, progress: progress, where: { _ in true })
         else { return nil }
-        var evidence: [UInt64: [DescriptorUse.Evidence]] = [:], closings: [UInt64: [UInt64]] = [:]
-        for one in opened.all {
-            let kind = WaitKind(of: one.object, isPipe: one.isPipe), object = one.object.isEmpty ? nil : one.object
-            evidence[WaitingFunction.descriptor(one.number), default: []].append(
-                .init(at: one.at, kind: kind, object: object, isOpening: true))
-        }
+        let evidence = DescriptorUse.found(opened)
+        var closings: [UInt64: [UInt64]] = [:]
         for act in acts {
             for number in closers.closed(by: act.call).map({ [$0] }) ?? Array(evidence.keys) {
                 closings[number, default: []].append(act.call.enter)
             }
         }
-        let uses = evidence.reduce(into: [UInt64: DescriptorUse]()) {
-            $0[$1.key] = DescriptorUse(closings: closings[$1.key] ?? [], evidence: $1.value)
-        }
+        let uses = DescriptorUse.all(evidence, closings)
         self.init(
             object: { uses[WaitingFunction.descriptor($0)]?.target(at: $1)?.object }, mayClose: { Closers.mayClose($0) })
     }
