@@ -21,6 +21,11 @@ static int is_own(uint64_t address) {
     return address - own.low < own.high - own.low || tracer_is_label(address) || tracer_is_relocated(address);
 }
 
+/// Interrupted on the way from a function's first byte to its stub: the next frame is the function's.
+static int leads_to(void *frame, void *next) {
+    return tracer_is_landing((uint64_t)frame) && tracer_original((uint64_t)frame).address == (uint64_t)next;
+}
+
 /// An address above a label is one less than it was on the stack; of aarch64, where it is a multiple of 4, but for what signal handlers
 /// return to (trampoline.S, CFI_OF_LABELS).
 static uint64_t as_on_stack(uint64_t address) {
@@ -35,7 +40,7 @@ static uint64_t as_on_stack(uint64_t address) {
 static int without_own(void **frames, int size, void **found, int count) {
     int kept = 0;
     for (int n = 0; n < count && kept < size; n++) {
-        if (is_own((uint64_t)found[n])) continue;
+        if (is_own((uint64_t)found[n]) || n + 1 < count && leads_to(found[n], found[n + 1])) continue;
         frames[kept++] = n > 0 && tracer_is_label((uint64_t)found[n - 1]) ? (void *)as_on_stack((uint64_t)found[n]) : found[n];
     }
     return kept;

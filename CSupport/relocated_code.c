@@ -19,6 +19,25 @@ static struct relocated_area *area_of(uint64_t address) {
 }
 int tracer_is_relocated(uint64_t address) { return area_of(address) != 0; }
 
+/// Returns the landing at the address, and its area; null: none is there.
+static const struct relocated_landing *landing(uint64_t address, struct relocated_area **found) {
+    for (struct relocated_area *area = __atomic_load_n(&areas, __ATOMIC_ACQUIRE); area; area = area->next) {
+        uint64_t low = 0, high = area->landing_count, offset = address - area->base;
+        while (low < high) {
+            uint64_t middle = (low + high) / 2;
+            if (area->landings[middle].address < offset) low = middle + 1;
+            else high = middle;
+        }
+        *found = area;
+        if (low < area->landing_count && area->landings[low].address == offset) return area->landings + low;
+    }
+    return 0;
+}
+int tracer_is_landing(uint64_t address) {
+    struct relocated_area *area;
+    return landing(address, &area) != 0;
+}
+
 /// How many functions' relocated instructions begin at the address or before.
 static uint64_t begun(const struct relocated_area *area, uint64_t address) {
     uint64_t low = 0, high = area->count;
@@ -46,7 +65,11 @@ static const struct relocated_shape *shape(const struct relocated_area *area, ui
 struct original tracer_original(uint64_t address) {
     const struct original none = {0};
     struct relocated_area *area = area_of(address);
-    if (!area || area->count == 0) return none;
+    if (!area) {
+        const struct relocated_landing *known = landing(address, &area);
+        return known ? (struct original){.area = area, .address = area->base + area->sites[known->function]} : none;
+    }
+    if (area->count == 0) return none;
     uint64_t n = begun(area, address);
     int is_stub = n < area->count && address >= stub(area, n);
     if (!is_stub && n == 0) return none;

@@ -20,7 +20,7 @@ static int find_object(void *address, struct found_object *found, enum unwinder 
         found->frames = label;
         return 0;
     }
-    if (result == 0) return result;
+    if (result == 0 && !tracer_is_landing((uint64_t)address)) return result;
     struct original original;
     const void *frames = tracer_describe((uint64_t)address, unwinder, &original);
     // The rest as the function's own module has it.
@@ -59,7 +59,7 @@ static int (*real_iterate)(module_callback, void *);
 struct question {
     module_callback callback;
     void *data;
-    uint64_t address; // address in relocated instructions or of a label, until it is answered
+    uint64_t address; // address in relocated instructions, of a landing or of a label, until it is answered
     enum unwinder unwinder;
 };
 
@@ -98,7 +98,7 @@ static int iterate(module_callback callback, void *data, enum unwinder unwinder)
     const uint64_t *words = data;
     for (int n = 0; n < 3 && words; n++) {
         int is_label = tracer_is_label(words[n]);
-        if (!is_label && !tracer_is_relocated(words[n])) continue;
+        if (!is_label && !tracer_is_relocated(words[n]) && !tracer_is_landing(words[n])) continue;
         if (unwinder == UNWINDER_UNKNOWN) unwinder = n == 0 && words[1] == 0 ? UNWINDER_GCC : UNWINDER_LIBUNWIND;
         if (is_label && unwinder == UNWINDER_GCC) break; // the image's own is for it
         struct question question = {callback, data, words[n], unwinder};

@@ -22,7 +22,7 @@ SETS = {
                  "Tests/EndToEnd/samples.py", "Tests/EndToEnd/waits.py", "Tests/EndToEnd/ends.py", "Tests/EndToEnd/unrecorded.py", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/environment.py", "Tests/EndToEnd/snapshots.py", "Tests/EndToEnd/controlled.py", "Tests/EndToEnd/chosen.py", "Tests/EndToEnd/attached.py", "Tests/EndToEnd/attach_storm.py", "Tests/JSONTests",
                  "Tests/Examples"],
     "LAB": ["Tests/LaunchLabTests", "Tests/LaunchTests", "Tests/EndToEnd/environment.py", "Tests/FleetTests", "Tests/ViewTests/test_history.py", "Tests/JSONTests"],
-    "PLAN": ["Tests/PlanTests", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/short_functions.py", "Tests/EndToEnd/counts.py", "Tests/CoverageTests", "Tests/Scripts"],
+    "PLAN": ["Tests/PlanTests", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/short_functions.py", "Tests/EndToEnd/neighbours.py", "Tests/EndToEnd/counts.py", "Tests/CoverageTests", "Tests/Scripts"],
     "USE": ["Tests/FunctionUseTests", "Tests/CoverageTests", "Tests/OrderTests"],
     "UNWINDING": ["Tests/UnwindingTests", "Tests/RecordTests", "Tests/EndToEnd/samples.py", "Tests/EndToEnd/waits.py"],
     "PAGE": ["Tests/PageTests", "Tests/TracePageTests", "Tests/ViewTests", "Tests/Scripts"],

@@ -173,11 +173,11 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
         }
         if (!f->relocated_count) jump(relocated, base + f->address + f->resume); // nops, calls
         unsigned char *entry = site;
-        if (f->tactic == PLAN_JUMP2) {
+        if (f->tactic == PLAN_JUMP2 || f->tactic == PLAN_NEIGHBOUR) {
             unsigned char *landing = base + f->landing;
-            if (memcmp(landing, f->landing_original, 5)) die("other padding than the plan's");
+            if (memcmp(landing, f->landing_original, 5)) die("another landing than the plan's");
             int distance = landing - (site + 2);
-            if (distance != (signed char)distance) die("padding out of reach");
+            if (distance != (signed char)distance) die("a landing out of reach");
             site[0] = 0xeb;
             site[1] = (unsigned char)distance;
             entry = landing;

@@ -5,7 +5,7 @@ import pathlib
 import re
 import struct
 
-TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap", "whole", "calls"]
+TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap", "whole", "calls", "neighbour"]
 HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIIIIIII4xQ")
 FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5sB2x")
 SIGNED, RELOCATED_END, LEAF, BOUNDED, WAITS, OBJECT, HELD = 1, 2, 4, 16, 32, 64, 128

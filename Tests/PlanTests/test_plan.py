@@ -218,6 +218,8 @@ class OnRealModules:
 class TestBytes(OnRealModules):
     def check(self, path):
         _, functions, _ = plan(path)
+        functions.sort(key=lambda each: each.address)
+        begins = [each.address for each in functions]
         code = Code(path)
         patched = [each for each in functions if each.tactic != "none"]
         assert len(patched) > 10
@@ -246,8 +248,11 @@ class TestBytes(OnRealModules):
             if each.tactic == "jump2":
                 padding = [code.instructions[at][1] for at in range(each.landing - 8, each.landing + 5) if at in code.instructions and at + code.instructions[at][0] > each.landing]
                 assert all(re.match(r"(data16 |cs )*(nop|int3|xchg +%ax,%ax)", text) for text in padding), (each.name, padding)
-        functions.sort(key=lambda each: each.address)
-        begins = [each.address for each in functions]
+            if each.tactic == "neighbour":
+                inside[each.landing] = each
+                host = functions[bisect.bisect_right(begins, each.landing) - 1]
+                assert host.tactic in ("jump5", "whole"), f"{each.name}: {host.name} is {host.tactic}"
+                assert host.address + host.patch + 5 <= each.landing <= host.address + host.resume - 5, f"{each.name}: {host.name} does not leave these bytes"
 
         def is_code(site):
             """Not a text in or between functions, which objdump reads as jumps, too."""

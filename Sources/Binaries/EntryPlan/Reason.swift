@@ -3,7 +3,7 @@ import CTraceLayout
 import Glibc
 
 public enum Tactic: UInt8, CaseIterable, Sendable {
-    case none, nops, jump5, jump2, word, trap, whole, calls
+    case none, nops, jump5, jump2, word, trap, whole, calls, neighbour
 
     public var name: String { "\(self)" }
 }
@@ -31,9 +31,10 @@ public enum Reason: UInt8, CaseIterable, Sendable {
         case .asksCaller: "It uses its return address: it looks up its caller, or walks the stack."
         case .childOnStack: "It starts a child that returns on this stack, or starts on another one."
         case .notCode: "Some of its bytes are not instructions, so the targets of its jumps are not known."
-        case .tooShort: "It is shorter than the patch, and no padding is near."
-        case .jumpInto: "A jump goes into the bytes that would be replaced, and no padding is near."
-        case .tableInto: "A jump table or a stored address points into the bytes that would be replaced, and no padding is near."
+        case .tooShort: "It is shorter than the patch, and nothing near has bytes to spare."
+        case .jumpInto: "A jump goes into the bytes that would be replaced, and nothing near has bytes to spare."
+        case .tableInto:
+            "A jump table or a stored address points into the bytes that would be replaced, and nothing near has bytes to spare."
         case .landingPad: "An exception handler begins in the bytes that would be replaced."
         case .loop: "A jump inside it goes to its first byte, so each iteration of a loop would look like a call."
         case .inside: "It begins inside another function, which may fall through into it."
@@ -50,7 +51,7 @@ public enum Reason: UInt8, CaseIterable, Sendable {
         case .otherArchitecture: "It is code for another CPU architecture."
         case .generatedCaller: "Code made at run time calls it, and is found later by the return address of that call."
         case .askedByCallee: "A function that it calls looks up its return address through the frame pointers."
-        case .returnsInto: "A call returns into the bytes that would be replaced, and no padding is near."
+        case .returnsInto: "A call returns into the bytes that would be replaced, and nothing near has bytes to spare."
         case .shortJump: "Its bytes cannot be replaced, and a jump to it from another function is too short to lead elsewhere."
         }
     }

@@ -93,6 +93,10 @@ public struct PlanContent {
     }
     /// The function is recorded where it is called, and its own bytes stay.
     public static func isByCalls(_ function: UnsafePointer<plan_function>) -> Bool { function.pointee.tactic == UInt8(PLAN_CALLS.rawValue) }
+    /// Its first bytes become a short jump to a long one.
+    @inline(__always) public static func isByLanding(_ function: plan_function) -> Bool {
+        function.tactic == UInt8(PLAN_JUMP2.rawValue) || function.tactic == UInt8(PLAN_NEIGHBOUR.rawValue)
+    }
     @inline(__always) private func isSound(_ function: UnsafePointer<plan_function>) -> Bool {
         let function = function.pointee, relocated = UInt64(function.relocated_count)
         guard function.tactic < UInt8(PLAN_TACTICS.rawValue), relocated <= UInt64(PLAN_RELOCATED_MOST_BYTES),
@@ -102,7 +106,7 @@ public struct PlanContent {
             UInt64(function.fixup) &+ UInt64(function.fixup_count) <= UInt64(header.pointee.fixup_count),
             (function.replaced == 0) == (function.tactic == UInt8(PLAN_CALLS.rawValue)), function.replaced <= 6, function.patch <= 16,
             function.resume >= function.patch,
-            (function.tactic == UInt8(PLAN_JUMP2.rawValue)) == (function.landing != 0)
+            PlanContent.isByLanding(function) == (function.landing != 0)
         else { return false }
         for k in 0..<Int(function.fixup_count) {
             let fixup = fixup(of: function, k)
@@ -154,6 +158,14 @@ public struct PlanContent {
     public func number(at address: UInt32) -> Int? {
         let n = bisect(functionCount) { function($0).pointee.address < address }
         return n < functionCount && function(n).pointee.address == address ? n : nil
+    }
+    /// Returns the number of the function whose relocated instructions the landing of one of PLAN_NEIGHBOUR is among; nil: there is none.
+    public func neighbour(of function: plan_function) -> Int? {
+        let n = bisect(functionCount) { self.function($0).pointee.address <= function.landing } &- 1
+        if n < 0 { return nil }
+        let other = self.function(n).pointee, offset = function.landing &- other.address
+        let isMoved = other.tactic == UInt8(PLAN_JUMP5.rawValue) || other.tactic == UInt8(PLAN_WHOLE.rawValue)
+        return isMoved && offset >= UInt32(other.patch) &+ 5 && offset <= UInt32(other.resume) &- min(UInt32(other.resume), 5) ? n : nil
     }
     public func relocatedCode(of function: plan_function) -> UnsafeRawPointer {
         start + Int(header.pointee.bytes) + Int(function.relocated)

@@ -1,7 +1,8 @@
 // A signal at every instruction of functions that begin in many ways, wherever it is executed: the handler's lists of frames must have
 // the program's frames. The parent is the child's debugger, single-steps a call of each function, and delivers a signal at each
-// instruction of the function, and at each one that lies in no file: where functions are patched, their stubs and relocated instructions.
-// Says nothing but how many functions it has gone through; with an argument also at how many addresses that lie in no file.
+// instruction of the function, and at each one that lies in no file, or between functions: where functions are patched, their stubs, relocated
+// instructions, and long jumps in padding. Says nothing but how many functions it has gone through; with an argument also at how many addresses that
+// are in none.
 // link: -Wl,-z,now
 // variant: gcc
 // variant: libunwind /usr/lib/x86_64-linux-gnu/libunwind.so.8
@@ -35,6 +36,7 @@
     F(jumping, "jmp helper\n")                                                                                                            \
     F(padded, ".nops 8\n mov (%rdi),%rax\n ret\n")                                                                                        \
     F(brief, "mov %edi,%eax\n ret\n")                                                                                                    \
+    F(turning, "xor %eax,%eax\n 1: inc %eax\n cmp %eax,%eax\n jne 1b\n ret\n") /* its long jump is in the padding behind it */           \
     F(looping, "cmp %rdi,%rdi\n jne looping\n mov (%rdi),%rax\n ret\n")                                                                 \
     F(calling_tiny, "sub $8,%rsp\n .cfi_def_cfa_offset 16\n call tiny\n add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\n")
 /// At odd addresses, as code that is compiled for its size.
@@ -51,7 +53,8 @@ __asm__(".text\n.p2align 5\n.globl helper\n.type helper,@function\nhelper:\n.cfi
 FUNCTIONS(DEFINE)
 #define DECLARE(NAME, TEXT) extern char NAME[], NAME##_end[];
 FUNCTIONS(DECLARE)
-extern char helper[], helper_end[];
+extern char helper[], helper_end[], functions_end[];
+__asm__(".text\nfunctions_end:\n");
 static const struct function { const char *name; char *begin, *end; } functions[] = {
 #define ROW(NAME, TEXT) {#NAME, NAME, NAME##_end},
     FUNCTIONS(ROW)};
@@ -174,6 +177,8 @@ static void step_through(void) {
         const struct function *function = functions + shared->current;
         int is_elsewhere = 0;
         for (int n = 0; n < shared->ranges; n++) is_elsewhere |= at >= shared->range[n].low && at < shared->range[n].high;
+        // Padding, between functions.
+        is_elsewhere |= is_within((void *)at, functions[0].begin, functions_end) && !is_within((void *)at, function->begin, function->end);
         if (!is_elsewhere && !is_within((void *)at, function->begin, function->end)) continue;
         last = at;
         shared->elsewhere += is_elsewhere;

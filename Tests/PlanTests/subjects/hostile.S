@@ -11,11 +11,16 @@
     .cfi_endproc
     .size \name, . - \name
     .endm
-    // Without padding after it, and none in reach.
+    // Without padding after it, and none in reach; no bytes to lend, since a jump leads behind the fifth.
     .macro crowd
+    .rept 2
+    lea 1(%rax), %eax
+    .endr
+.Lcrowd\@:
     .rept 40
     lea 1(%rax), %eax
     .endr
+    jz .Lcrowd\@
     .endm
     .macro function_tight name
     .globl \name
@@ -614,6 +619,81 @@ function_tight fill2
     crowd
     ret
 end fill2
+
+// Short functions beside others that can lend bytes, or cannot.
+// expect lends jump5
+function_tight lends
+    lea 1(%rdi), %rax
+    add $2, %rax
+    lea -3(%rax), %rax
+    ret
+end lends
+// expect lent neighbour
+function_tight lent
+    mov %edi, %eax
+    ret
+end lent
+// expect lent_by_nobody none shorter
+function_tight lent_by_nobody
+    mov %edi, %eax
+    ret
+end lent_by_nobody
+function_tight fill9
+    crowd
+    ret
+end fill9
+// expect beside_a_frame neighbour
+function_tight beside_a_frame
+    mov %edi, %eax
+    ret
+end beside_a_frame
+// expect lends_in_a_frame jump5
+function_tight lends_in_a_frame
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    lea 1(%rdi), %rbx
+    lea -1(%rbx), %rax
+    lea (%rax), %rax
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+end lends_in_a_frame
+function_tight fill10
+    crowd
+    ret
+end fill10
+// expect beside_a_call none shorter
+function_tight beside_a_call
+    mov %edi, %eax
+    ret
+end beside_a_call
+// expect lends_no_return_address jump5
+function_tight lends_no_return_address
+    lea 1(%rdi), %rdi
+    call ordinary@PLT
+    add $1, %eax
+    ret
+end lends_no_return_address
+function_tight fill11
+    crowd
+    ret
+end fill11
+// expect beside_a_loop neighbour
+function_tight beside_a_loop
+    mov %edi, %eax
+    ret
+end beside_a_loop
+// expect lends_as_a_whole whole
+function_tight lends_as_a_whole
+    dec %rdi
+    jg lends_as_a_whole
+    lea 5(%rdi), %rax
+    ret
+end lends_as_a_whole
+function_tight fill12
+    crowd
+    ret
+end fill12
 
 // Short functions, and loops that call: recorded where they are called.
 // expect tight_called calls

@@ -20,6 +20,11 @@ enum EntryPatch {
         address.storeBytes(of: distance &>> 24 | 0xcccc_cc18_63ff_4100, toByteOffset: 8, as: UInt64.self)
     }
 
+    /// Returns true if it begins as one. Relocated instructions of a function that only makes room for another do not.
+    static func isStub(_ address: UInt64) -> Bool {
+        UnsafeRawPointer(bitPattern: UInt(address))!.loadUnaligned(as: UInt32.self) == 0x8d4c_5341
+    }
+
     /// Writes the relocated instructions, with their references resolved against `base`; only the jump back if nothing was relocated.
     /// False: one does not reach.
     /// - Parameter stub: the stub of a function of tactic calls, by its address less the base; nil: it has none
@@ -69,7 +74,9 @@ enum EntryPatch {
         guard isCode(address, UInt64(function.replaced), image),
             equal(function.original, address &+ copied, Int(function.replaced))
         else { return false }
-        if UInt32(function.tactic) != PLAN_JUMP2.rawValue { return function.replaced >= 5 }
+        if !PlanContent.isByLanding(function) { return function.replaced >= 5 }
+        // A neighbour keeps its bytes where threads run (ChangedEntries.swift).
+        if Process.isAttached && UInt32(function.tactic) == PLAN_NEIGHBOUR.rawValue { return function.replaced >= 2 }
         let landing = base &+ UInt64(function.landing)
         guard function.replaced >= 2, isCode(landing, 5, image),
             equal(function.landing_original, landing &+ copied, 5)
@@ -99,7 +106,7 @@ enum EntryPatch {
     /// The module's text is writable.
     static func redirect(_ function: plan_function, base: UInt64, to stub: UInt64) {
         let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
-        if UInt32(function.tactic) != PLAN_JUMP2.rawValue {
+        if !PlanContent.isByLanding(function) {
             return writeJump(at: UnsafeMutableRawPointer(bitPattern: UInt(address))!, to: stub)
         }
         let landing = base &+ UInt64(function.landing)

@@ -50,8 +50,20 @@ struct Planner {
     mutating func plan() -> PlanBuilder {
         scan()
         let whole = moduleReason()
-        for index in list.entries.indices where !list.entries[index].isPart { add(index, whole) }
+        var planned = list.entries.indices.filter { !list.entries[$0].isPart }.map { plan($0, whole) }
+        if code.architecture == .x86 { borrow(&planned) }
+        for each in planned { builder.add(each.function, names: list.names[list.entries[each.index].names], sites: each.words) }
         return builder
+    }
+
+    private struct Planned {
+        /// Its entry in the list.
+        let index: Int
+        var function = plan_function()
+        /// Its call sites.
+        var words: [UInt32] = []
+        /// How many of its bytes, behind the five of its own patch, others have.
+        var lent = 0
     }
 
     /// All of a module is left alone.
@@ -295,9 +307,9 @@ struct Planner {
 
     // MARK: - Function by function
 
-    private mutating func add(_ index: Int, _ whole: Reason?) {
+    private mutating func plan(_ index: Int, _ whole: Reason?) -> Planned {
         let entry = list.entries[index]
-        var function = plan_function()
+        var planned = Planned(index: index), function = plan_function()
         function.address = UInt32(entry.address - code.base)
         function.byte_count = UInt32(clamping: entry.end - entry.address)
         var reason = whole ?? fixedReason(index)
@@ -307,16 +319,16 @@ struct Planner {
             case .arm: reason = planArm(index, &function)
             }
         }
-        var words: [UInt32] = []
         if let why = reason, why.isOfBytes {
-            reason = planOtherwise(index, &function, &words, why)
+            reason = planOtherwise(index, &function, &planned.words, why)
         }
         if entry.isResolver { function.flags |= UInt8(PLAN_FUNCTION_RESOLVER) }
         if let reason {
             function.tactic = Tactic.none.rawValue
             function.reason = reason.rawValue
         }
-        builder.add(function, names: list.names[entry.names], sites: words)
+        planned.function = function
+        return planned
     }
 
     private func fixedReason(_ index: Int) -> Reason? {
@@ -401,17 +413,13 @@ struct Planner {
                     why = .tooShort
                 }
             }
-            why = why ?? reason(index, patch: patch, count: wanted)
-            if why == nil, relocated.reason != .no { why = relocated.reason }
-            // A call must not return into the patched bytes, unless it is the last instruction: nothing is run after it.
-            if why == nil, relocated.isCall, relocated.resume < min(patch + wanted, count) { why = .returnsInto }
+            why = why ?? obstacle(index, patch: patch, wanted: wanted, relocated)
             if why == nil, tactic == .jump2 {
                 guard let landing = takeLanding(near: index, from: entry.address + UInt64(patch + 2), beyond: max(beyond, 0)) else {
                     first = first ?? .tooShort
                     continue
                 }
-                function.landing = UInt32(landing - code.base)
-                withUnsafeMutableBytes(of: &function.landing_original) { $0.copyBytes(from: code.code(at: landing).prefix(5)) }
+                function.setLanding(landing, code)
             } else if why == nil, beyond > 0 {
                 usedPadding[index] = (usedPadding[index] ?? 0) + beyond
             }
@@ -424,6 +432,15 @@ struct Planner {
             first = first ?? (why == .endsOpen ? .tooShort : why)
         }
         return first
+    }
+
+    /// Why the instructions that cover `wanted` bytes of the function from `patch` on cannot be replaced by their copies.
+    private func obstacle(_ index: Int, patch: Int, wanted: Int, _ relocated: RelocatedCode) -> Reason? {
+        let entry = list.entries[index]
+        if let why = reason(index, patch: patch, count: wanted) { return why }
+        if relocated.reason != .no { return relocated.reason }
+        // A call must not return into the patched bytes, unless it is the last instruction: nothing is run after it.
+        return relocated.isCall && relocated.resume < min(patch + wanted, Int(entry.end - entry.address)) ? .returnsInto : nil
     }
 
     /// Takes five bytes of padding in reach of a jump of two bytes, whose displacement counts from `origin`.
@@ -452,6 +469,71 @@ struct Planner {
         }
         if beyond > 0 { usedPadding[index]! -= beyond }
         return nil
+    }
+
+    // MARK: - Bytes of a neighbour
+
+    /// Plans functions that are still refused, or recorded where they are called directly alone, by a short jump to bytes that the patch of
+    /// a neighbour leaves unused: behind a jump of five bytes whatever was moved with the first instructions is executed no more. That
+    /// patch has to be in place first, and to stay.
+    private mutating func borrow(_ planned: inout [Planned]) {
+        for n in planned.indices {
+            let function = planned[n].function, index = planned[n].index
+            let isHeld = function.tactic == Tactic.calls.rawValue && UInt32(function.flags) & UInt32(PLAN_FUNCTION_HELD) != 0
+            guard isHeld || Reason(rawValue: function.reason)?.isOfBytes ?? false else { continue }
+            let entry = list.entries[index], count = Int(entry.end - entry.address), patch = Int(function.patch)
+            guard count >= patch + 2, fixedReason(index) == nil else { continue }
+            let relocated = X86Relocator.relocate(code, entry.address, count: count, patch: patch, wanted: 2)
+            guard obstacle(index, patch: patch, wanted: 2, relocated) == nil,
+                let landing = takeBytes(near: n, from: entry.address + UInt64(patch + 2), &planned)
+            else { continue }
+            var own = planned[n].function
+            own.tactic = Tactic.neighbour.rawValue
+            (own.replaced, own.reason) = (2, Reason.no.rawValue)
+            own.flags &= UInt8(PLAN_FUNCTION_RESOLVER)
+            own.setLanding(landing, code)
+            keep(index, &own, relocated)
+            planned[n].function = own
+            planned[n].words = []
+        }
+    }
+
+    /// Takes five bytes of a neighbour in reach of a jump of two bytes, whose displacement counts from `origin`.
+    private mutating func takeBytes(near n: Int, from origin: UInt64, _ planned: inout [Planned]) -> UInt64? {
+        let reach = origin - min(origin, 128)...origin + 127, longest = UInt64(PLAN_RELOCATED_MOST_BYTES)
+        var near = Array(
+            planned[..<n].indices.reversed().prefix { code.base + UInt64(planned[$0].function.address) + longest >= reach.lowerBound })
+        near += planned[(n + 1)...].indices.prefix { code.base + UInt64(planned[$0].function.address) <= reach.upperBound }
+        for other in near {
+            if let bytes = takeBytes(of: other, in: reach, &planned) { return bytes }
+        }
+        return nil
+    }
+    /// Takes the five bytes behind the patch of a function, and behind those that are lent already; more of its instructions are moved if need be.
+    private mutating func takeBytes(of n: Int, in reach: ClosedRange<UInt64>, _ planned: inout [Planned]) -> UInt64? {
+        var function = planned[n].function
+        let index = planned[n].index, entry = list.entries[index], patch = Int(function.patch)
+        let offset = patch + 5 + planned[n].lent, wanted = offset + 5 - patch, bytes = entry.address + UInt64(offset)
+        guard [Tactic.nops.rawValue, Tactic.jump5.rawValue, Tactic.whole.rawValue].contains(function.tactic), reach.contains(bytes),
+            entry.address + UInt64(patch + wanted) <= entry.end, list.last(at: bytes) == index
+        else { return nil }
+        if function.tactic != Tactic.whole.rawValue, function.tactic != Tactic.jump5.rawValue || Int(function.resume) < patch + wanted {
+            let relocated = X86Relocator.relocate(
+                code, entry.address, count: Int(entry.end - entry.address), patch: patch, wanted: wanted)
+            guard relocated.resume >= patch + wanted, relocated.resume - patch < 16,
+                relocated.bytes.count <= Int(PLAN_RELOCATED_MOST_BYTES),
+                relocated.originals(patch: patch).count <= Int(PLAN_MOST_INSTRUCTIONS) * MemoryLayout<plan_instruction>.size,
+                obstacle(index, patch: patch, wanted: wanted, relocated) == nil
+            else { return nil }
+            function.tactic = Tactic.jump5.rawValue
+            function.flags &= UInt8(PLAN_FUNCTION_RESOLVER)
+            keep(index, &function, relocated)
+            planned[n].function = function
+        } else if function.tactic == Tactic.jump5.rawValue, reason(index, patch: patch, count: wanted) != nil {
+            return nil
+        }
+        planned[n].lent += 5
+        return bytes
     }
 
     private mutating func planArm(_ index: Int, _ function: inout plan_function) -> Reason? {
@@ -595,6 +677,14 @@ struct Planner {
             function.starts = X86Relocator.starts(code, site, count: relocated.resume - Int(function.patch))
         }
         builder.addRelocated(relocated, to: &function)
+    }
+}
+
+extension plan_function {
+    /// Notes the place of the long jump that its short one leads to.
+    fileprivate mutating func setLanding(_ address: UInt64, _ code: ModuleCode) {
+        landing = UInt32(address - code.base)
+        withUnsafeMutableBytes(of: &landing_original) { $0.copyBytes(from: code.code(at: address).prefix(5)) }
     }
 }
 

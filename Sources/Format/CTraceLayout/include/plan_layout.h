@@ -14,7 +14,7 @@
 
 #define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
 #define PLAN_VERSION 3
-#define PLAN_RULES 19 /* one more whenever the same module would get another plan */
+#define PLAN_RULES 20 /* one more whenever the same module would get another plan */
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
@@ -47,18 +47,31 @@ struct plan_file {
 
 enum { PLAN_OPTION_TRAPS = 1 };
 
-enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN_TRAP, PLAN_WHOLE, PLAN_CALLS, PLAN_TACTICS };
+enum plan_tactic {
+    PLAN_NONE,
+    PLAN_NOPS,
+    PLAN_JUMP5,
+    PLAN_JUMP2,
+    PLAN_WORD,
+    PLAN_TRAP,
+    PLAN_WHOLE,
+    PLAN_CALLS,
+    PLAN_NEIGHBOUR,
+    PLAN_TACTICS
+};
 
 // The plan of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its relocated instructions do what they
 // did, and go on at `resume`. PLAN_WHOLE: they are all of the function's, each as far from the first as the original. PLAN_CALLS: nothing is
-// replaced (`replaced` is 0), its call sites lead to its stub, and its relocated instructions are a jump to its first byte.
+// replaced (`replaced` is 0), its call sites lead to its stub, and its relocated instructions are a jump to its first byte. PLAN_NEIGHBOUR: its landing is among
+// instructions that are relocated for another function, whose bytes have to be replaced as well, and to stay so.
 struct plan_function {
     uint32_t address; // relative to base
     uint32_t byte_count;
     uint32_t names; // offset in names: name_count texts, each with a zero after it; the first is shown
     uint32_t relocated; // offset in bytes: relocated_count of code, then instruction_count of plan_instruction
     uint32_t fixup; // its first one
-    uint32_t landing; // jump2: address of the five bytes of padding that hold the long jump, relative to base
+    uint32_t landing; // jump2: address of the five bytes of padding that hold the long jump, relative to base; neighbour: of those of
+    // another function, which is the last that begins before them
     uint8_t tactic;
     uint8_t reason; // why the tactic is PLAN_NONE
     uint8_t name_count;

@@ -11,8 +11,8 @@ struct Plan: ParsableCommand {
         usage: "tracer plan [options] FILE …",
         discussion: """
             Only reads the file; runs nothing. A plan is cached in ~/.cache/tracer/plans and made again when the file changes. \
-            nops, jump5, jump2, word, whole, trap: what is replaced at a function's entry; calls: its direct calls are \
-            redirected (docs/guide/commands/plan.md).
+            nops, jump5, jump2, neighbour, word, whole, trap: what is replaced at a function's entry; calls: its direct \
+            calls are redirected (docs/guide/commands/plan.md).
 
             EXAMPLES
               tracer plan ./app

@@ -53,9 +53,9 @@ enum PatchedFunctions {
     }
     @inline(never) private static func leadsToStub(_ address: UInt64, _ module: Int) -> Bool {
         let image = withUnsafePointer(to: &ModuleTable.modules.pointer(module).pointee.image) { $0 }
-        guard let target = EntryPatch.target(of: address, in: image), target &- areas[module].code < areas[module].codeBytes else {
-            return false
-        }
+        guard let target = EntryPatch.target(of: address, in: image), target &- areas[module].code < areas[module].codeBytes,
+            EntryPatch.isStub(target)
+        else { return false }
         // A function that only jumps to a patched one begins as if it were one itself.
         return tracer_original(target).address &- address < 16
     }
@@ -186,7 +186,7 @@ enum PatchedFunctions {
         if work.matched == 0 { return }
         if work.count > 0 && !apply(&work, module) { return }
         MetadataWriter.patched(
-            module: UInt32(index), functions: work.matched, patched: work.count &- work.left,
+            module: UInt32(index), functions: work.matched, patched: work.count &- work.left &- work.unrecorded,
             running: Process.isAttached ? work.left &+ 1 : 0)
         if work.left > 0 { reportLeft(work.left, of: work.count, module) }
     }
@@ -228,18 +228,23 @@ enum PatchedFunctions {
     private struct Work {
         let index: Int
         var source: PlanSource
-        let chosen: UnsafeMutablePointer<UInt8> // one a function of the plan: 0, isChosen, isAsked
+        let chosen: UnsafeMutablePointer<UInt8> // one a function of the plan: 0, or isChosen or isAsked, and isNeighbour
         let base: UInt64
         var matched: UInt32 = 0 // functions of the plan that the user wants
         var count: UInt32 = 0 // how many of them are to be patched
         var codeBytes: UInt64 = 0
         var shapes: UInt32 = 0
+        var landings: UInt32 = 0
         var left: UInt32 = 0 // how many of these cannot be patched beside running threads
+        var unrecorded: UInt32 = 0 // how many only make room
         private(set) var stubs: UnsafeMutablePointer<UInt64>? // one a function of the plan, 0: it is not recorded by call sites
         var isDamaged = false // the plan's names are
 
         static let isChosen: UInt8 = 1
         static let isAsked: UInt8 = 2 // if its code does not say otherwise, by its name
+        /// A function of PLAN_NEIGHBOUR that is chosen has bytes of it. Without another bit it is not recorded, and leads to its relocated
+        /// instructions.
+        static let isNeighbour: UInt8 = 4
 
         var keepsChosen = false // the area has it
 
@@ -291,7 +296,7 @@ enum PatchedFunctions {
                 isDamaged = true
                 return
             }
-            var keys = plan.keys
+            var keys = plan.keys, hasNeighbours = false
             for n in 0..<plan.functionCount {
                 let function = plan.function(n)
                 defer { keys += Int(function.pointee.name_count) }
@@ -300,10 +305,31 @@ enum PatchedFunctions {
                 let tactic = UInt32(function.pointee.tactic)
                 if tactic == PLAN_NONE.rawValue || tactic == PLAN_TRAP.rawValue || !isOrdinary(function, keys) { continue }
                 chosen[n] = isOfContexts(function, keys) ? Work.isAsked : Work.isChosen
-                count &+= 1
-                codeBytes = codeBytes &+ bytes(function.pointee)
-                if function.pointee.instruction_count > 0 { shapes &+= 1 }
+                hasNeighbours = hasNeighbours || tactic == PLAN_NEIGHBOUR.rawValue
+                add(function)
             }
+            if hasNeighbours && !Process.isAttached { chooseNeighbours() }
+        }
+        @inline(never) private mutating func chooseNeighbours() {
+            for n in 0..<plan.functionCount where chosen[n] != 0 {
+                let function = plan.function(n).pointee
+                if UInt32(function.tactic) != PLAN_NEIGHBOUR.rawValue { continue }
+                guard let other = plan.neighbour(of: function) else {
+                    isDamaged = true
+                    return
+                }
+                if chosen[other] == 0 {
+                    unrecorded &+= 1
+                    add(plan.function(other))
+                }
+                chosen[other] |= Work.isNeighbour
+            }
+        }
+        private mutating func add(_ function: UnsafePointer<plan_function>) {
+            count &+= 1
+            codeBytes = codeBytes &+ bytes(function.pointee)
+            if function.pointee.instruction_count > 0 { shapes &+= 1 }
+            if PlanContent.isByLanding(function.pointee) { landings &+= 1 }
         }
         @inline(__always) private func isTooSmall(_ function: UnsafePointer<plan_function>) -> Bool {
             function.pointee.byte_count < minimumSize && UInt32(function.pointee.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0
@@ -370,11 +396,16 @@ enum PatchedFunctions {
         /// Reads the code: a function that captures its caller's context is not ordinary, either.
         @inline(never) mutating func ask(_ n: Int, _ image: UnsafePointer<Image>) {
             let function = plan.function(n)
-            if chosen[n] != Work.isAsked || !ContextCapture.captures(base &+ UInt64(function.pointee.address), image) { return }
-            chosen[n] = 0
+            if chosen[n] & Work.isAsked == 0 || !ContextCapture.captures(base &+ UInt64(function.pointee.address), image) { return }
+            chosen[n] &= Work.isNeighbour
+            if chosen[n] != 0 {
+                unrecorded &+= 1
+                return
+            }
             count &-= 1
             codeBytes = codeBytes &- bytes(function.pointee)
             if function.pointee.instruction_count > 0 { shapes &-= 1 }
+            if PlanContent.isByLanding(function.pointee) { landings &-= 1 }
         }
         /// Returns the name and the record flags of a function whose calls have an object; nil: they have none.
         @inline(never) func object(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>, _ image: UnsafePointer<Image>)
@@ -438,11 +469,13 @@ enum PatchedFunctions {
                 let entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
                 replaced[count] = ReplacedBytes(
                     address: entry, original: UnsafePointer(bitPattern: UInt(entry))!, count: EntryPatch.writtenBytes(function))
-                if isByCalls { replaced[count].state = .isOver } // its calls go on leading past the recorder
+                // Its calls go on leading past the recorder.
+                if isByCalls || work.chosen[n] & Work.isNeighbour != 0 { replaced[count].state = .isOver }
                 CalledFunctions.isReplaced(hook(count, of: area))
             }
             if !isByCalls {
-                EntryPatch.redirect(function, base: work.base, to: address)
+                let skipped = work.chosen[n] == Work.isNeighbour ? EntryPatch.stubBytes(function) : 0
+                EntryPatch.redirect(function, base: work.base, to: address &+ skipped)
                 first = min(first, work.base &+ UInt64(function.address))
             }
             address = address &+ work.bytes(function)
@@ -499,7 +532,7 @@ enum PatchedFunctions {
     }
     /// False: what is in the module is not what its plan is of.
     @inline(never) private static func askByNames(_ work: inout Work, _ image: UnsafePointer<Image>) -> Bool {
-        for n in 0..<work.plan.functionCount where work.chosen[n] == Work.isAsked {
+        for n in 0..<work.plan.functionCount where work.chosen[n] & Work.isAsked != 0 {
             if !EntryPatch.fits(work.plan.function(n).pointee, in: image, base: work.base) { return false }
             work.ask(n, image)
         }
@@ -617,7 +650,7 @@ enum PatchedFunctions {
         let plan = work.plan
         var address = area.code, hook = area.hooks
         var relocated = RelocatedArea(
-            at: area.describedFrom, work.count, code: area.code..<area.code &+ area.used, hooks: area.hooks, base: work.base,
+            at: area.describedFrom, work.count, work.shapes, code: area.code..<area.code &+ area.used, hooks: area.hooks, base: work.base,
             descriptions: area.descriptions)
         var keys = plan.keys
         for n in 0..<plan.functionCount {
@@ -637,7 +670,9 @@ enum PatchedFunctions {
             entry.pointee.function = UInt32(work.index) | lengthBits(function)
             entry.pointee.kind = UInt8(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
-            if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), keys, module) }
+            if !CalledFunctions.areWanted && work.chosen[n] != Work.isNeighbour {
+                nameIfObject(entry, work, plan.function(n), keys, module)
+            }
             address = address &+ work.bytes(function)
             hook = hook &+ UInt64(FUNCTION_BYTES)
         }
@@ -692,7 +727,8 @@ enum PatchedFunctions {
         let page = UInt64(Memory.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
         let codeBytes = whole(work.codeBytes), hookBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
-        let describedBytes = RelocatedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ hookBytes &+ describedBytes)
+        let describedBytes = RelocatedArea.bytes(work.count, work.shapes, work.landings),
+            filled = whole(codeBytes &+ hookBytes &+ describedBytes)
         let known = descriptions(near: image)
         // If address space is scarce, without descriptions: an unwinder then ends in relocated instructions.
         let withDescriptions = known == nil ? mapNear(image, filled &+ RelocatedArea.descriptionBytes) : nil
