@@ -5,8 +5,8 @@ import time
 
 deadline = time.monotonic() + 300
 for number in range(1000):
-    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
     while True:
+        connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))  # one that was refused takes no other request
         try:
             connection.request("GET", "/large" if number == 700 else "/small")
             break
