@@ -10,33 +10,12 @@ import harness
 import suite
 from functions import Functions
 from harness import expect
+from short_functions import MACROS
 
-# `lent` is before its neighbour, `below` and `third` behind theirs. Of `crowd` no byte can be had: a jump leads into what would be moved.
+# `lent` is before its neighbour, `below` and `third` behind theirs.
 FUNCTIONS = r"""
 __asm__(R"(
-    .macro function name
-    .globl \name
-    .type \name, @function
-\name:
-    .cfi_startproc
-    .endm
-    .macro end name
-    .cfi_endproc
-    .size \name, . - \name
-    .endm
-    .macro crowd name
-    .type crowd_\name, @function
-crowd_\name:
-    .rept 2
-    lea 1(%rax), %eax
-    .endr
-1:  .rept 60
-    lea 1(%rax), %eax
-    .endr
-    jz 1b
-    ret
-    .size crowd_\name, . - crowd_\name
-    .endm
+""" + MACROS + r"""    .globl lent, gives
     .text
     crowd a
 function lent

@@ -9,26 +9,8 @@ import suite
 from functions import Functions
 from harness import expect
 
-# Assembly, in which nothing depends on what a compiler happens to do: every call is counted where it is made, and each function returns
-# what tells whether it ran. CALLED(name) is the number of calls that can be recorded, POINTED(name) that of those by pointer.
-SOURCE = r"""
-#include <cstdio>
-#include <cstdlib>
-#include <stdexcept>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
-#include <vector>
-#define CHECK(x) do { if (!(x)) { std::printf("%d: not so: %s\n", __LINE__, #x); std::exit(9); } } while (0)
-#define FUNCTION __attribute__((noinline, noclone, used))
-extern "C" {
-long same(long), other(long), pointed(long), looks(long), adds(long), jumps(long), branches(long), through(long), looped(long), turned(long), counted(long), deep(long), throws_in_a_loop(long),
-    with_cold(long), unnamed(long), hidden_call(long), stops(long);
-FUNCTION void may_throw(long n) { if (n == 3) throw std::runtime_error("three"); }
-}
-#ifdef __x86_64__
-__asm__(R"(
-    .macro function name
+# Functions in assembly, of x86_64. `crowd` keeps others apart: no padding is near them then.
+MACROS = r"""    .macro function name
     .type \name, @function
 \name:
     .cfi_startproc
@@ -50,7 +32,27 @@ crowd_\name:  # of its bytes none can be lent: a jump leads into what would be m
     ret
     .size crowd_\name, . - crowd_\name
     .endm
-    .text
+"""
+# Assembly, in which nothing depends on what a compiler happens to do: every call is counted where it is made, and each function returns
+# what tells whether it ran. CALLED(name) is the number of calls that can be recorded, POINTED(name) that of those by pointer.
+SOURCE = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+#define CHECK(x) do { if (!(x)) { std::printf("%d: not so: %s\n", __LINE__, #x); std::exit(9); } } while (0)
+#define FUNCTION __attribute__((noinline, noclone, used))
+extern "C" {
+long same(long), other(long), pointed(long), looks(long), adds(long), jumps(long), branches(long), through(long), looped(long), turned(long), counted(long), deep(long), throws_in_a_loop(long),
+    with_cold(long), unnamed(long), hidden_call(long), stops(long);
+FUNCTION void may_throw(long n) { if (n == 3) throw std::runtime_error("three"); }
+}
+#ifdef __x86_64__
+__asm__(R"(
+""" + MACROS + r"""    .text
     crowd a
 function same
     mov %rdi, %rax
