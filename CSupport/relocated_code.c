@@ -1,4 +1,4 @@
-// Finds the instruction of a function that an instruction of its stub, or a relocated one, stands for. Unwinders ask, also in signal
+// Finds the instruction of a function that an instruction of its stub, a relocated one, or its landing stands for. Unwinders ask, also in signal
 // handlers: no lock, no allocation, no system call.
 #include "layout.h"
 #include "plan_layout.h"
@@ -23,13 +23,14 @@ int tracer_is_relocated(uint64_t address) { return area_of(address) != 0; }
 static const struct relocated_landing *landing(uint64_t address, struct relocated_area **found) {
     for (struct relocated_area *area = __atomic_load_n(&areas, __ATOMIC_ACQUIRE); area; area = area->next) {
         uint64_t low = 0, high = area->landing_count, offset = address - area->base;
+        if (high == 0 || offset > area->landings[high - 1].address) continue; // nearly all: unwinders ask for each frame
         while (low < high) {
             uint64_t middle = (low + high) / 2;
             if (area->landings[middle].address < offset) low = middle + 1;
             else high = middle;
         }
         *found = area;
-        if (low < area->landing_count && area->landings[low].address == offset) return area->landings + low;
+        if (area->landings[low].address == offset) return area->landings + low;
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 // Functions by which unwinders ask the loader for descriptions of code: _dl_find_object (glibc elf/dl-find_object.c; libgcc of gcc 12
 // and later, libunwind of LLVM), or dl_iterate_phdr (before; libunwind). Both are called through slots. The slots of libunwind lead
-// here, and where functions are patched those of libgcc too: the same answers, and others for relocated instructions and, to libunwind, for
-// labels. Also called from signal handlers.
+// here, and where functions are patched those of libgcc too: the same answers, and others for relocated instructions, for landings and, to
+// libunwind, for labels. Also called from signal handlers.
 #include "layout.h"
 
 /// struct dl_find_object of <dlfcn.h>, as it is on both architectures.

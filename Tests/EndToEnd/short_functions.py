@@ -9,9 +9,9 @@ import suite
 from functions import Functions
 from harness import expect
 
-# Functions in assembly, of x86_64. `crowd` keeps others apart: no padding is near them then.
-MACROS = r"""    .macro function name
-    .type \name, @function
+# Functions in assembly.
+FUNCTION_MACROS = r"""    .macro function name
+    .type \name, %function
 \name:
     .cfi_startproc
     .endm
@@ -19,7 +19,9 @@ MACROS = r"""    .macro function name
     .cfi_endproc
     .size \name, . - \name
     .endm
-    .macro crowd name
+"""
+# For x86_64. `crowd` keeps others apart, so that no padding is near them.
+MACROS = FUNCTION_MACROS + r"""    .macro crowd name
     .type crowd_\name, @function
 crowd_\name:  # of its bytes none can be lent: a jump leads into what would be moved
     .rept 2
@@ -186,16 +188,7 @@ with_cold.cold:
 )");
 #else
 __asm__(R"(
-    .macro function name
-    .type \name, %function
-\name:
-    .cfi_startproc
-    .endm
-    .macro end name
-    .cfi_endproc
-    .size \name, . - \name
-    .endm
-    .macro frame
+""" + FUNCTION_MACROS + r"""    .macro frame
     stp x29, x30, [sp, #-16]!
     .cfi_def_cfa_offset 16
     .cfi_offset 29, -16
