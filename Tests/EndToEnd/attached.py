@@ -1,6 +1,7 @@
 """`tracer attach`: a process that runs is recorded, let go, and recorded again. Its threads notice nothing: no call is interrupted or ends
 early, errno and registers stay; what is recorded lies between what the process has counted before and after."""
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -627,6 +628,58 @@ def says_when_another_program_was_executed(test):
             process.stdin.flush()
             tool.wait(timeout=harness.HANGS)
         expect("has executed another program" in tool.said, tool.said)
+
+
+def says_that_another_program_is_just_being_executed(test):
+    """A thread calls exec. It waits until all others have ended: the main one is a zombie meanwhile, and another has not been waited for by us, who
+    trace it (ptrace(2))."""
+    program = test.compile("replaced", "-O1", "-pthread", source="""
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *wait_for_nothing(void *given) {
+    printf("%ld\\n", (long)syscall(SYS_gettid));
+    fflush(stdout);
+    for (;;) pause();
+    return given;
+}
+static void *replace(void *path) {
+    getchar();
+    execl(path, path, "replaced", NULL);
+    return path;
+}
+int main(int count, char **words) {
+    pthread_t thread;
+    if (count == 1) {
+        pthread_create(&thread, NULL, wait_for_nothing, NULL);
+        pthread_create(&thread, NULL, replace, words[0]);
+    } else {
+        puts("replaced");
+        fflush(stdout);
+    }
+    for (;;) pause();
+}
+""")
+    with test.running(program=program) as process:
+        thread = int(process.stdout.readline())
+        traced(thread)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        while "State:\tZ" not in suite.read(f"/proc/{process.pid}/status"):
+            pass
+        said = test.tool("attach", str(process.pid), "--for", "1s", "-o", test.trace(), status=126).stderr
+        expect("executes another program in this moment" in said and said.count("\n") == 1, said)
+        os.waitpid(thread, 0x40000000)  # __WALL
+        expect(process.stdout.readline() == "replaced\n", "it has not executed the other program")
+        with test.attached(process.pid):
+            pass
+
+
+def traced(thread):
+    """The thread that calls this traces it: PTRACE_SEIZE."""
+    if ctypes.CDLL(None, use_errno=True).ptrace(0x4206, ctypes.c_int(thread), ctypes.c_void_p(0), ctypes.c_void_p(0)) != 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
 
 
 def lets_go_of_forked_children_too(test):

@@ -369,6 +369,7 @@ enum recorder_call_kind recorder_call_kind(int64_t number, const uint64_t argume
 }
 
 int recorder_is_lock(int64_t number) { return number == SYS_futex; }
+int recorder_is_exec(int64_t number) { return number == SYS_execve || number == SYS_execveat; }
 
 int recorder_is_memory(int64_t number) {
     return number == SYS_mmap || number == SYS_munmap || number == SYS_mprotect || number == SYS_madvise || number == SYS_brk;

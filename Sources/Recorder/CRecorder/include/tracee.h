@@ -117,6 +117,8 @@ enum recorder_call_kind recorder_call_kind(int64_t number, const uint64_t argume
 int recorder_is_libcs_call(int64_t number);
 /// It waits for a lock.
 int recorder_is_lock(int64_t number);
+/// It executes another program.
+int recorder_is_exec(int64_t number);
 /// It is about memory, as the allocator makes it.
 int recorder_is_memory(int64_t number);
 /// 1: calls that wait for this descriptor of a process never end for want of time (SO_RCVTIMEO, SO_SNDTIMEO); 0: they may.

@@ -162,7 +162,7 @@ package struct AgentInjection {
         let descriptor = try memoryFile(at: room, thread)
         defer { _ = try? thread.systemCall(RECORDER_CLOSE, descriptor) }
         let file = open("/proc/\(target.pid)/fd/\(descriptor)", O_RDWR | O_CLOEXEC)
-        guard file >= 0 else { throw AttachTarget.refused(target.pid, Glibc.errno) }
+        guard file >= 0 else { throw target.refused(Glibc.errno) }
         let error = writeWhole(image, to: file)
         close(file)
         guard error == 0 else { throw LedThread.Failure.refused(error) }

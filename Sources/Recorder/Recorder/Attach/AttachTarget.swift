@@ -21,18 +21,41 @@ package struct AttachTarget {
 
     /// Throws a `Refusal` where the agent could not live in the process, or may not be brought there.
     package init(pid: pid_t) throws(Refusal) {
-        var facts = ProcessFacts(pid)
-        if facts?.state == "Z" {
-            usleep(50_000) // while a thread calls exec, the main thread is a zombie for a moment
-            facts = ProcessFacts(pid) ?? facts
-        }
-        guard let status = facts else { throw .usage("no process \(pid): give the id of one that runs (ps, pgrep)") }
-        let vector = Self.auxiliaryVector(pid)
+        guard let (status, vector) = Self.settled(pid) else { throw .usage("no process \(pid): give the id of one that runs (ps, pgrep)") }
         do throws(Refusal) {
             try self.init(pid, status, vector)
         } catch {
             // What could not be read was perhaps just going.
             throw ("ZXx".contains(status.state) ? nil : Self.change(pid, from: vector)) ?? error
+        }
+    }
+
+    /// A process that calls exec shows nothing of itself for a moment, which may be long on a busy machine: while its main thread is a zombie that
+    /// another thread is to replace (de_thread of fs/exec.c), and until its new memory has a program (load_elf_binary of fs/binfmt_elf.c). Whatever
+    /// is asked of it then is refused, or empty. So it is waited for, unless what it is does not pass.
+    /// - Parameter patience: nanoseconds
+    private static func settled(_ pid: pid_t, patience: UInt64 = 1_000_000_000) -> (ProcessFacts, vector: [UInt8])? {
+        let end = clockTime() + patience
+        guard var facts = ProcessFacts(pid) else { return nil }
+        while true {
+            let vector = auxiliaryVector(pid), hasEnded = "ZXx".contains(facts.state), me = geteuid()
+            let isSettled = !hasEnded && vector.contains { $0 != 0 }
+            let isLasting =
+                hasEnded && !hasOtherThreads(pid) || facts.threadGroup != pid || isKernels(pid)
+                || me != 0 && facts.users.contains { $0 != me }
+            if isSettled || isLasting || clockTime() >= end { return (facts, vector) }
+            usleep(1000)
+            facts = ProcessFacts(pid) ?? facts
+        }
+    }
+
+    private static func hasOtherThreads(_ pid: pid_t) -> Bool { ProcessStatus.numbers(in: "/proc/\(pid)/task").count > 1 }
+
+    /// A thread of it waits in exec(2): until all others have ended.
+    private static func isExecuting(_ pid: pid_t) -> Bool {
+        ProcessStatus.numbers(in: "/proc/\(pid)/task").contains { tid in
+            let number = WaitSnapshot.line("/proc/\(pid)/task/\(tid)/syscall").flatMap { Int64($0.prefix { $0 != " " }) }
+            return number.map { recorder_is_exec($0) != 0 } ?? false
         }
     }
 
@@ -46,10 +69,11 @@ package struct AttachTarget {
             throw .usage("\(pid) is a thread of process \(status.threadGroup): tracer attach \(status.threadGroup)")
         }
         guard !"ZXx".contains(status.state) else {
-            throw ProcessStatus.numbers(in: "/proc/\(pid)/task").count > 1
-                ? .cannotRun(
+            guard Self.hasOtherThreads(pid) else { throw .cannotRun("process \(pid) has ended: its parent has not waited for it yet") }
+            throw Self.isExecuting(pid)
+                ? Self.replaced(pid)
+                : .cannotRun(
                     "process \(pid) shows nothing of itself, since its main thread has ended (pthread_exit): start it under tracer record")
-                : .cannotRun("process \(pid) has ended: its parent has not waited for it yet")
         }
         guard !"Tt".contains(status.state) else {
             throw .cannotRun("process \(pid) is stopped: continue it first (kill -CONT \(pid)), and attach then")
@@ -76,6 +100,7 @@ package struct AttachTarget {
                 "process \(pid) has a shadow stack, which the agent's trampolines do not keep: start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off"
             )
         }
+        guard vector.isEmpty || vector.contains(where: { $0 != 0 }) else { throw Self.replaced(pid) } // still, as `settled` says
         view = ProcessView(of: pid)
         number = ProcessNumbers.innermostNumber(of: pid) ?? UInt32(pid)
         // The agent is loaded by a name there.
@@ -106,7 +131,7 @@ package struct AttachTarget {
     }
 
     private static func change(_ pid: pid_t, from vector: [UInt8]) -> Refusal? {
-        if !ProcessStatus.isAlive(pid), ProcessStatus.numbers(in: "/proc/\(pid)/task").count <= 1 {
+        if !ProcessStatus.isAlive(pid), !hasOtherThreads(pid) {
             return .cannotRun("process \(pid) has ended")
         }
         return auxiliaryVector(pid) == vector ? nil : replaced(pid)
@@ -143,6 +168,9 @@ package struct AttachTarget {
         let fields = ProcessStatus.stat(of: pid)
         return fields.count > 6 && (UInt64(fields[6]) ?? 0) & 0x20_0000 != 0
     }
+
+    /// Why this is refused to who could read the process's memory when it was looked at, and what helps.
+    func refused(_ error: Int32) -> Refusal { awaitChange(1_000_000_000) ?? Self.refused(pid, error) }
 
     /// Why ptrace(2) was refused, and what helps.
     static func refused(_ pid: pid_t, _ error: Int32) -> Refusal {

@@ -52,11 +52,14 @@ struct ThreadSearch {
             letGo()
             // Another thread may be calling exec: it holds the lock that PTRACE_SEIZE takes (cred_guard_mutex, fs/exec.c), and waits until the tracer
             // has waited for all others.
+            var isReadable = false, refusal: Int32 = 0
             for tid in threads where late == nil {
                 guard let line = WaitSnapshot.line("/proc/\(target.pid)/task/\(tid)/syscall") else {
-                    if errno == EPERM || errno == EACCES { throw AttachTarget.refused(target.pid, errno) }
+                    // Files of a thread that is ending are root's (task_dump_owner of fs/proc/base.c).
+                    if errno == EPERM || errno == EACCES { refusal = errno }
                     continue
                 }
+                isReadable = true
                 guard
                     line == "running" ? !handlesSignals(tid) && runsAlready(tid) : waited >= Self.untilEndless && mayInterrupt(line, waited)
                 else {
@@ -66,6 +69,7 @@ struct ThreadSearch {
                 if let thread = try stop(tid) { return thread }
                 sightings[tid] = nil
             }
+            if !isReadable, refusal != 0 { throw target.refused(refusal) }
             looks += 1
             if looks % 64 == 0, let change = target.change { throw change }
             // Who wakes for a moment only is missed by a look now and then.
@@ -175,7 +179,7 @@ struct ThreadSearch {
             if error == EPERM, hasEnded(tid) || target.awaitChange() != nil { return nil }
         }
         if error == ESRCH { return nil }
-        guard error == 0 else { throw AttachTarget.refused(target.pid, error) }
+        guard error == 0 else { throw target.refused(error) }
         stops += 1
         _ = recorder_tracee_interrupt(tid)
         var signals = 0, calls = 0

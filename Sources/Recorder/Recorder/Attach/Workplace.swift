@@ -14,7 +14,7 @@ final class Workplace: Sendable {
     /// Throws a `Refusal` where there is none for it.
     init(for target: AttachTarget, at root: String) throws(Refusal) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard top >= 0 else { throw AttachTarget.refused(target.pid, errno) }
+        guard top >= 0 else { throw target.refused(errno) }
         defer { close(top) }
         for place in Self.places {
             // Links are followed as the process would: one of its own must not lead anywhere else.
