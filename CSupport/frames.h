@@ -80,7 +80,7 @@
 #define CONTEXT_TID 344
 #define CONTEXT_LIST_MASK 352
 #define LIST_BITS 9 /* 2^9 lists of open frames on other stacks, by stack pointer, at first: 4096 bytes … */
-#define MOST_LIST_BITS 18 /* … and this many when there are very many frames */
+#define MOST_LIST_BITS 15 /* … and this many when there are very many frames */
 #define LIST_HASH 0x4f1bbcdd
 #define PATIENCE 16 /* calls on the own stack after the last frame elsewhere has ended, until the fast path is taken again */
 

@@ -84,6 +84,33 @@ int main(int argc, char **argv) {
 }
 """
 
+# As many coroutines as it is given wait in turn, each with calls open, and go on: as often as it is given.
+TURNS = """#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+enum { STACK = 16384 };
+static ucontext_t back, *all;
+static int running, turns;
+static int waits(const void *a, const void *b) { (void)a, (void)b; swapcontext(&all[running], &back); return 0; }
+static void waiting(void) {
+    for (int i = 0; i < turns; i++) bsearch(&running, &running, 1, 1, waits);
+    setcontext(&back);
+}
+int main(int argc, char **argv) {
+    int count = atoi(argv[argc - 2]);
+    turns = atoi(argv[argc - 1]);
+    all = calloc(count, sizeof *all);
+    char *stacks = mmap(0, (size_t)count * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (int i = 0; i < count; i++) {
+        getcontext(&all[i]);
+        all[i].uc_stack.ss_sp = stacks + (size_t)i * STACK, all[i].uc_stack.ss_size = STACK;
+        makecontext(&all[i], waiting, 0);
+    }
+    for (int i = 0; i <= turns; i++) for (running = 0; running < count; running++) swapcontext(&back, &all[running]);
+    return 0;
+}
+"""
+
 # As many copies of a library as it is given are loaded while one more is loaded and unloaded again and again.
 MODULES = """#include <dlfcn.h>
 #include <stdio.h>
@@ -151,6 +178,20 @@ def cost_of_a_library(test):
     return summary
 
 
+def cost_of_a_turn(test):
+    """Instructions of a coroutine's turn, which makes calls and leaves some open: with many others as with few."""
+    few, many, turns, most = 5000, 50_000, 200_000, 1.6
+    program = test.compile("program", "-O0", source=TURNS)  # an optimized bsearch is no call
+    environment = test.traced_environment(TRACER_MODE="ring", TRACER_MAXSIZE="2M")
+    def cost(count):
+        once, more = 2, 2 + turns // count
+        return (instructions(test, environment, program, count, more) - instructions(test, environment, program, count, once)) / turns
+    beside_few, beside_many = cost(few), cost(many)
+    summary = f"{beside_few:,.0f} instructions a turn of {few}, {beside_many:,.0f} of {many}"
+    expect(beside_many <= most * beside_few, summary)
+    return summary
+
+
 def cost_of_a_coroutine_server(test):
     """Instructions of a request of which three of four leave calls on a coroutine's stack for good: later as at first, and a ring stays one."""
     first, later, measured, most, limit = 2000, 40_000, 2000, 1.1, 2 << 20
@@ -188,5 +229,6 @@ def tests():
         ("open_takes_the_slow_path_twice", system_calls(OPENINGS, "rt_sigprocmask", 4 * 1000 + 2000)),
         ("thread_costs_the_same_beside_many", cost_beside_others(THREADS, "thread")),
         ("call_costs_the_same_beside_many_coroutines", cost_beside_others(COROUTINES, "call", many=20_000, passing=2000)),
+        ("coroutines_turn_costs_the_same_among_many", cost_of_a_turn),
         ("coroutine_servers_requests_cost_the_same_later", cost_of_a_coroutine_server),
         ("library_costs_in_proportion_to_those_that_are_loaded", cost_of_a_library))]

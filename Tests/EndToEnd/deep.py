@@ -11,10 +11,12 @@ import suite
 import tracefile
 from harness import expect
 
-# A recursion through a library, so many levels deep, in a thread with a stack for it; then so many calls without any inside.
+# A recursion through a library, so many levels deep, in a thread with a stack for it, or there in a coroutine; then so many calls without any
+# inside.
 RECURSION = """#include <pthread.h>
 #include <stdlib.h>
 #include <tracer.h>
+#include <ucontext.h>
 long down(long n, long (*back)(long));
 static long depth, after;
 static long back(long n) {
@@ -26,13 +28,26 @@ static void *go(void *unused) {
     for (long i = 0; i < after; i++) sum += down(0, back);
     return sum ? &depth : unused;
 }
+static ucontext_t thread_itself, coroutine;
+static void *wrong_there;
+static void go_there(void) {
+    wrong_there = go(0);
+    setcontext(&thread_itself);
+}
+static void *in_coroutine(void *unused) {
+    getcontext(&coroutine);
+    coroutine.uc_stack.ss_size = (1 << 20) + depth * 128, coroutine.uc_stack.ss_sp = malloc(coroutine.uc_stack.ss_size);
+    makecontext(&coroutine, go_there, 0);
+    swapcontext(&thread_itself, &coroutine);
+    return wrong_there ? &depth : unused;
+}
 int main(int argc, char **argv) {
     pthread_attr_t attributes;
     pthread_t thread;
     void *wrong;
     depth = atol(argv[argc - 2]), after = atol(argv[argc - 1]);
     pthread_attr_init(&attributes);
-    if (pthread_attr_setstacksize(&attributes, (1 << 20) + depth * 128) || pthread_create(&thread, &attributes, go, 0)) return 1;
+    if (pthread_attr_setstacksize(&attributes, (1 << 20) + depth * 128) || pthread_create(&thread, &attributes, COROUTINE ? in_coroutine : go, 0)) return 1;
     return pthread_join(thread, &wrong) || wrong;
 }
 """
@@ -44,9 +59,9 @@ FIRST = 16 << 10   # a thread's first chunk
 METADATA = 1 << 18  # may begin just below the limit
 
 
-def recursion(test, marks=False):
+def recursion(test, marks=False, coroutine=False):
     library = test.compile("libdown.so", "-O1", "-shared", "-fPIC", source=LIBRARY)
-    return test.compile("recursion", "-O1", f"-DMARKS={int(marks)}", f"-I{HEADERS}", test.write("recursion.c", RECURSION), library,
+    return test.compile("recursion", "-O1", f"-DMARKS={int(marks)}", f"-DCOROUTINE={int(coroutine)}", f"-I{HEADERS}", test.write("recursion.c", RECURSION), library,
                         "-Wl,-rpath,$ORIGIN", "-lpthread")
 
 
@@ -105,6 +120,11 @@ def recursion_costs_in_proportion_to_its_levels(test):
     """With the smallest of chunks: each looks only at the frames that are new since the last one."""
     environment = test.traced_environment(TRACER_MODE="ring", TRACER_MAXSIZE="256K")
     return costs_in_proportion(test, recursion(test), 40_000, environment, "recording")
+
+
+def recursion_costs_in_proportion_to_its_levels_on_a_coroutine(test):
+    environment = test.traced_environment(TRACER_MODE="ring", TRACER_MAXSIZE="256K")
+    return costs_in_proportion(test, recursion(test, coroutine=True), 40_000, environment, "recording on a coroutine")
 
 
 def calls_held_back_cost_in_proportion_to_their_levels(test):

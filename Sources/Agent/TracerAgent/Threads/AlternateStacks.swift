@@ -134,10 +134,11 @@ extension ThreadRecorder {
         if context.pointee.lists == nil { setLists(1 << UInt32(LIST_BITS)) }
         return context.pointee.lists != nil
     }
-    /// Makes enough lists that each has few frames, however many coroutines wait; but not while a trampoline has one of them in its hands.
+    /// Makes as many lists as cost least: a return looks through half of one, and each new chunk looks at the newest frames of all. With eight
+    /// times as many, both are cheaper together from this number of frames on. But not while a trampoline has one of them in its hands.
     private func growLists() {
-        let mask = context.pointee.list_mask
-        if context.pointee.busy != 0 || context.pointee.alternate_count < UInt64(mask) &* 4 || mask &+ 1 >= 1 << UInt32(MOST_LIST_BITS) {
+        let mask = context.pointee.list_mask, count = UInt64(mask) &+ 1
+        if context.pointee.busy != 0 || context.pointee.alternate_count < count &* count / 128 || count >= 1 << UInt64(MOST_LIST_BITS) {
             return
         }
         // Who looks for a frame that has moved to another thread holds it.
@@ -378,8 +379,12 @@ extension ThreadRecorder {
         if !isAlternateOpen || most == 0 { return 0 }
         var heap = OpenFrameHeap(list: list)
         if knowsYoung {
+            // The newest of each list first: then few others are newer than all that there is space for.
             for n in 0...listCount {
-                var next = newest(n)
+                if let frame = newest(n), frame.isInUse { _ = heap.add(frame, atMost: most) }
+            }
+            for n in 0...listCount {
+                var next = newest(n)?.pointee.older
                 while let frame = next {
                     next = frame.pointee.older
                     if frame.isInUse && !heap.add(frame, atMost: most) { break }
