@@ -1,4 +1,5 @@
-// Throw, catch, rethrow and cleanups through traced frames of two libraries; a throw as the last instruction of a try.
+// Throw, catch, rethrow and cleanups through traced frames of two libraries; a throw as the last instruction of a try; exceptions of another
+// language.
 // compilers: gcc clang
 // library: upper -Wl,--allow-shlib-undefined
 // library: lower
@@ -12,10 +13,12 @@
 #include "subject.h"
 #include <stdexcept>
 #include <string>
+#include <unwind.h>
 EXPORT void low_throw(int value);
 EXPORT void low_cleanup(int depth, int *cleaned);
 EXPORT void low_rethrow(int value);
 EXPORT int low_catch_all(int value);
+EXPORT void low_raise(_Unwind_Exception *foreign);
 EXPORT void up_through(int depth, int *cleaned);
 EXPORT void up_return();
 EXPORT int c_callback(int (*callback)(int), int value);
@@ -52,6 +55,13 @@ int low_catch_all(int value) {
     catch (int thrown) { return -thrown; }
     return 0;
 }
+// As another language's runtime raises one (C++ ABI: Exception Handling, 1.6.4): C++ runs its cleanups, and catches it by catch (...) alone.
+void low_raise(_Unwind_Exception *foreign) {
+    int cleaned = 0;
+    Cleanup cleanup{&cleaned};
+    _Unwind_RaiseException(foreign);
+    CHECK(!"raised");
+}
 int c_callback(int (*callback)(int), int value) { int result = callback(value); OPAQUE(); return result; }
 #else
 static int thrower(int value) { low_throw(value); return 1; }
@@ -60,7 +70,8 @@ static NOINLINE int last_instruction(int value) {
     try { low_throw(value); __builtin_unreachable(); }
     catch (int thrown) { return thrown; }
 }
-int main() {
+static int deleted;
+static void throw_and_catch() {
     int sum = 0, cleaned = 0;
     for (int i = 0; i < 100; i++) sum += low_catch_all(i);
     printf("catch and rethrow %d\n", sum);
@@ -77,6 +88,21 @@ int main() {
     catch (const std::runtime_error &e) { puts(e.what()); }
     try { try { low_throw(5); } catch (int x) { throw std::string("new"); } }
     catch (const std::string &s) { puts(s.c_str()); }
+    for (int i = 0; i < 10; i++) {
+        _Unwind_Exception foreign{};
+        foreign.exception_class = 0x7472616365726c69;
+        foreign.exception_cleanup = [](_Unwind_Reason_Code, _Unwind_Exception *) { deleted++; };
+        try { low_raise(&foreign); CHECK(!"not reached"); }
+        catch (const std::exception &) { CHECK(!"its own"); }
+        catch (...) { CHECK(deleted == i); }
+        CHECK(deleted == i + 1);
+    }
+    deleted = 0;
+}
+#ifndef OWN_MAIN
+int main() {
+    throw_and_catch();
     return 0;
 }
+#endif
 #endif
