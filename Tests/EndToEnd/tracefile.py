@@ -188,7 +188,7 @@ def names_of_functions(module):
 def names_of_file(path, _):
     found = {}
     for line in subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, errors="backslashreplace", check=True).stdout.splitlines():
-        fields = line.split()
+        fields = re.sub(r"\[\w+\]", "", line).split()  # [VARIANT_PCS] and its like are a field of their own
         if len(fields) == 8 and fields[3] in ("FUNC", "IFUNC") and fields[6] != "UND":
             address, binding, name = int(fields[1], 16), fields[4], fields[7].split("@")[0]
             underscores = 0 if name.startswith("_Z") else min(len(name) - len(name.lstrip("_")), 7)

@@ -6,7 +6,7 @@
 // variant: now -Wl,-z,now
 // compilers: gcc clang
 // after: python3 {source}/part_unmark_variant.py {build}/variant_convention unmarked
-// modes: arm arm_old
+// modes: arm arm_old arm_functions
 #include "subject.h"
 typedef long lanes __attribute__((vector_size(16)));
 #define VECTOR_CALL __attribute__((aarch64_vector_pcs))
