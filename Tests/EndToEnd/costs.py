@@ -162,20 +162,28 @@ def cost_beside_others(source, what, many=400, passing=100):
     return check
 
 
-def cost_of_a_library(test):
-    """Instructions of a library that is loaded, called and unloaded: with the number of others they grow as those of the loader do."""
+def cost_of_a_library(functions):
+    """Instructions of a library that is loaded, called and unloaded: with the number of others they grow as those of the loader do. `functions`: those
+    of all copies are recorded as well."""
     few, many, passing, most = 40, 400, 20, 4
-    program = test.compile("program", f'-DFOLDER="{test.made}"', "-O1", source=MODULES)
-    library = test.compile("one.so", "-O1", "-shared", "-fPIC", source=LIBRARY)
-    for n in range(many):
-        shutil.copy(library, test.path(f"copy{n}.so"))
-    growth = []
-    for environment in test.environment(), test.traced_environment():
-        beside_few, beside_many = (passing_cost(test, environment, program, loaded, passing) for loaded in (few, many))
-        growth.append((beside_many - beside_few) / (many - few))
-    summary = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
-    expect(growth[1] <= most * growth[0], summary)
-    return summary
+
+    def check(test):
+        program = test.compile("program", f'-DFOLDER="{test.made}"', "-O1", source=MODULES)
+        library = test.compile("one.so", "-O1", "-shared", "-fPIC", source=LIBRARY)
+        for n in range(many):
+            shutil.copy(library, test.path(f"copy{n}.so"))
+        variables = {}
+        if functions:
+            variables = {"TRACER_FUNCTIONS": "*!*", "XDG_CACHE_HOME": test.path("cache")}
+            test.tool("plan", library, env=test.environment(**variables))
+        growth = []
+        for environment in test.environment(), test.traced_environment(**variables):
+            beside_few, beside_many = (passing_cost(test, environment, program, loaded, passing) for loaded in (few, many))
+            growth.append((beside_many - beside_few) / (many - few))
+        summary = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
+        expect(growth[1] <= most * growth[0], summary)
+        return summary
+    return check
 
 
 def cost_of_a_turn(test):
@@ -231,4 +239,5 @@ def tests():
         ("call_costs_the_same_beside_many_coroutines", cost_beside_others(COROUTINES, "call", many=20_000, passing=2000)),
         ("coroutines_turn_costs_the_same_among_many", cost_of_a_turn),
         ("coroutine_servers_requests_cost_the_same_later", cost_of_a_coroutine_server),
-        ("library_costs_in_proportion_to_those_that_are_loaded", cost_of_a_library))]
+        ("library_costs_in_proportion_to_those_that_are_loaded", cost_of_a_library(functions=False)),
+        ("recorded_library_costs_in_proportion_to_those_that_are_loaded", cost_of_a_library(functions=True)))]

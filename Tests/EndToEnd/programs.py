@@ -291,6 +291,24 @@ puts strings.join(" ").sum, strings.map(&:upcase).last[0, 9]
 """
 
 
+ALLOCATES = r"""
+#include <mcheck.h>
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) static void *takes(size_t size) { void *made = malloc(size); __asm__ volatile("" ::: "memory"); return made; }
+int main(void) {
+    mtrace();
+    for (int i = 0; i < 20; i++) {
+        void *made = realloc(takes(10 + i), 100);
+        free(strdup("text"));
+        if (i) free(made);
+    }
+    muntrace();
+    return 0;
+}
+"""
+
+
 @dataclass
 class RubyExtension(Program):
     """Ruby's collector finds objects of an extension in C on the stack and in registers, and the extension's calls are
@@ -581,6 +599,9 @@ def tests():
         Program("vim", ["vim", "-u", "NONE", "-es", "-c", "%s/a/b/g", "-c", "wq", "text"], {"text": "banana\n" * 50},
                 results=("text",)),
         Program("dash", ["dash", "-c", "i=0; while [ $i -lt 500 ]; do i=$((i+1)); done; echo $i | cat; exit 2"], status=2),
+        # The account of allocations names who makes them.
+        shell("mtrace", "gcc -O1 -no-pie main.c -o main && MALLOC_TRACE=log LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}libc_malloc_debug.so.0 ./main && "
+              "grep -c 'main:.*+ 0x' log && sed 's/ 0x[0-9a-f]*//' log", files={"main.c": ALLOCATES}),
         Program("env", ["env", "-i", "true"], least_calls=5),
         Program("timeout", ["timeout", "-s", "INT", "1", "sleep", "30"], status=124, least_calls=20),
         # xz since 5.6 confines itself by Landlock when it reads and writes nothing but its standard streams.
