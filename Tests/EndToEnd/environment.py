@@ -122,7 +122,8 @@ int main(int argc, char **argv) {
     return fclose(output);
 }
 """
-TRACE, BASELINE = "../a.trace", "../b.json"  # by default they are in the program's working directory, as the documentation says
+# Outside of the program's working directory, where they are by default, as the documentation says.
+TRACE, BASELINE = "../a.trace", "../b.json"
 GLOBS = ("*", "libc.so.6!str*", "*!*")
 # Expected differences: the agent's handler of SIGBUS (docs/internals/process.md). Commands that start a program again and again put it
 # into a process group, on one CPU, and observe its system calls with a filter: that is their purpose (docs/guide/launch-lab.md).

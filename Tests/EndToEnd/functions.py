@@ -851,6 +851,86 @@ def the_heap_has_space(counts):
     return check
 
 
+GENERATES = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined __x86_64__
+// sub $8, %rsp; lea -8(%rsp), %rax; mov %rax, (%rsi); call *%rdi; add $8, %rsp; ret
+static const unsigned char code[] = {0x48, 0x83, 0xec, 8, 0x48, 0x8d, 0x44, 0x24, 0xf8, 0x48, 0x89, 6, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3};
+enum { BACK = 14, REACH = 1 };
+#else
+// stp x29, x30, [sp, #-16]!; mov x29, sp; mov x2, sp; str x2, [x1]; blr x0; ldp x29, x30, [sp], #16; ret
+static const unsigned code[] = {0xa9bf7bfd, 0x910003fd, 0x910003e2, 0xf9000022, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0};
+enum { BACK = 20, REACH = 4 }; // words to where its callee keeps x30, at most
+#endif
+typedef void generated(int (*)(void), unsigned long *);
+static unsigned long place, wanted;
+static int found, called_by_main;
+__attribute__((noinline)) static void look(void) {
+    const volatile unsigned long *stack = (const unsigned long *)place;
+    for (int n = 0; wanted && n < REACH; n++) {
+        if (stack[-n] != wanted) continue;
+        found++;
+        return;
+    }
+}
+__attribute__((noinline)) static int called(void) {
+    look();
+    __asm__ volatile("" ::: "memory");
+    return 1;
+}
+static void *made(int way) {
+    void *to, *writable;
+    int all = PROT_READ | PROT_WRITE | PROT_EXEC, file = -1;
+    if (way == 2) {
+        file = memfd_create("code", 0);
+        if (ftruncate(file, 4096)) abort();
+    }
+    to = mmap(NULL, 4096, way == 2 ? PROT_READ | PROT_EXEC : way == 1 ? all : PROT_READ | PROT_WRITE, way == 2 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file, 0);
+    writable = way == 2 ? mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : to;
+    if (to == MAP_FAILED || writable == MAP_FAILED) abort();
+    memcpy(writable, code, sizeof code);
+    if (way == 0 && mprotect(to, 4096, PROT_READ | PROT_EXEC)) abort();
+    __builtin___clear_cache((char *)to, (char *)to + sizeof code);
+    return to;
+}
+int main(int count, char **words) {
+    called_by_main = called();
+    generated *calls = (generated *)made(atoi(words[count - 1]));
+    for (int n = 0; n < 100; n++) {
+        wanted = (unsigned long)calls + BACK;
+        calls(called, &place);
+    }
+    wanted = 0;
+    called_by_main += called();
+    printf("%d of 100, %d\n", found, called_by_main);
+    return 0;
+}
+"""
+
+
+def generated_code_finds_its_return_address(way):
+    """Mono looks for its frames by such addresses, and conservative collectors for code that is still in use."""
+    def check(test):
+        program = test.planned(build.DRIVERS["gcc"][".c"], "-O1", "-fno-optimize-sibling-calls", source=GENERATES, name="generates")
+        run, said = test.traced([program, str(way)], "*")
+        expect(run.stdout == b"100 of 100, 2\n" and not said, f"{run.stdout}, {said}")
+        trace = test.checked_trace()
+        counts = {name: trace.count(name) for name in ("called", "look")}
+        expect(counts == {"called": 102, "look": 102}, f"recorded {counts}")
+        nodes, timed = [root for thread in trace.threads.values() for root in thread.roots], 0
+        while nodes:
+            node = nodes.pop()
+            nodes += node.children
+            timed += node.name == "called" and node.mark != "tail"
+        expect(timed == 2, f"{timed} calls have a duration, of 2 that a module makes")
+    return check
+
+
 CHOSEN = """
 static int asked;
 int times_asked(void) { return asked; }
@@ -1017,6 +1097,8 @@ MODES = {"slots": "*", "arm": "*"}
 def tests():
     scarce = {"space_is_scarce.for_descriptions": where_space_is_scarce(768 << 10, True), "space_is_scarce.for_stubs": where_space_is_scarce(0, False),
               "space_is_scarce.but_for_a_hole": where_space_is_scarce(0, True, 6 << 20),
+              **{f"generated_code_finds_its_return_address.{name}": generated_code_finds_its_return_address(way)
+                 for way, name in enumerate(("protected", "mapped", "shared"))},
               **{"the_heap_has_space." + name: the_heap_has_space(counts) for name, counts in (("recorded", False), ("counted", True))}}
     if harness.EMULATOR:
         checks = {check.__name__: check for check in (calls_from_very_many_sites_have_their_durations, a_resolver_is_recorded_when_the_loader_calls_it)}

@@ -400,9 +400,11 @@ class Trace:
                     self.anomalies.append(f"function {index} is declared twice: {self.functions[index].name}, {name}")
                 if module != 0xFFFFFFFF and module not in self.modules:
                     self.anomalies.append(f"function {name}: no module {module}")
-                if not name:
+                if not name and (module == 0xFFFFFFFF or flags != ENTRY_ONLY):  # else it is in the module's file
                     self.anomalies.append(f"function {index} has no name")
                 self.functions[index] = Function(index, name, self.modules.get(module), address, flags)
+                if not name and module in self.modules:
+                    self.functions[index].name = self._planned_function(index, self.modules[module], address - self.modules[module].low).name
             elif kind == 43:
                 program, length = struct.unpack_from("<2I", body, 8)
                 if program in self.prototypes:

@@ -75,7 +75,10 @@ class Runner:
         self.cache, self.keep = cache, keep
         self.folder = tempfile.mkdtemp(prefix="external-", dir=scratch)
         os.chmod(self.folder, 0o755)
-        self.agent = self.copy(agent, "libtracer.so")
+        self.preloaded = self.copy(agent, "libtracer.so")
+        labels = os.path.join(os.path.dirname(agent), "libtracer-labels.so")
+        if tool and os.path.exists(labels):  # as `tracer record --functions` has it
+            self.preloaded += ":" + self.copy(labels, "libtracer-labels.so")
         self.traces = os.path.join(self.folder, "traces")
         self.plans = plans.Plans(self.copy(tool, "tracer"), os.path.join(self.folder, "plans")) if tool else None
 
@@ -119,7 +122,7 @@ class Runner:
         if self.plans:
             variables["XDG_CACHE_HOME"] = self.plans.cache(user)
         if traced:
-            variables.update(RECORDING, **({"TRACER_FUNCTIONS": "*!*"} if self.plans else {}), LD_PRELOAD=self.agent, TRACER_OUT=os.path.join(self.traces, "%e.%p.trace"))
+            variables.update(RECORDING, **({"TRACER_FUNCTIONS": "*!*"} if self.plans else {}), LD_PRELOAD=self.preloaded, TRACER_OUT=os.path.join(self.traces, "%e.%p.trace"))
         # As long as may be on a machine with other things to do; a test that does not end traced would take all of it each time.
         limit = test.timeout if first is None else max(30, test.timeout, min(4 * test.timeout, 15 * first.seconds))
         identity = dict(user=user, group=user, extra_groups=[]) if user != os.geteuid() else {}

@@ -74,6 +74,7 @@ public func tracer_slow_enter(
     let changesAction = Inspection.changesAction(hook, spills)
     if Inspection.changesIdentity(hook, spills) { TraceSpace.reachFarAhead() }
     if Inspection.endsProcess(hook, spills) { agent.end() }
+    if Inspection.mapsCode(hook, spills) { GeneratedCode.expect() }
     if let confinement = Inspection.confinement(hook, spills) { return confinement.endRecording(recorder, hook, site) }
     if let sharing = MemorySharing.of(hook, spills) {
         return recorder.beginSharing(sharing, hook, spills, isCounted: !SafetyHooks.isOne(hook))
@@ -100,7 +101,7 @@ public func tracer_slow_enter(
             return nil
         }
     }
-    let frame = recorder.enter(hook, spills)
+    let frame = recorder.enter(hook, spills, entry: GeneratedCode.mayCall(hook) ? GeneratedCode.entry(hook, spills.returnAddress) : nil)
     if kind == UInt8(KIND_APART) || kind == UInt8(KIND_INSPECT), let frame { noteThrow(recorder, frame, spills) }
     if changesAction { recorder.suspendFaultHandler(until: frame) }
     if kind == UInt8(KIND_LOAD), let frame { Loads.entered(recorder, frame) }

@@ -96,6 +96,21 @@ enum FunctionTable {
         return id
     }
 
+    /// The id for those calls of a function that are recorded by their entry alone. nil when the table is full.
+    static func entryOnly(of function: UInt32) -> UInt32? {
+        lock.lock()
+        defer { lock.unlock() }
+        let known = entries[Int(function)], name: UInt64 = 1 // the hash of none
+        guard let slot = find(known.target, name, known.module) else { return nil }
+        if slots![slot] != 0 { return slots![slot] }
+        guard let id = add(Entry(target: known.target, name: name, module: known.module, hook: .max, policy: .record), at: slot) else {
+            return nil
+        }
+        MetadataWriter.function(id, module: known.module, address: known.target, flags: UInt32(TRACE_FUNCTION_ENTRY_ONLY), name: Name())
+        HotFunctions.add(id, entryOf: function)
+        return id
+    }
+
     /// An id for a function that is not called through a slot; `locked` is held. nil when the table is full.
     /// - Parameter low: the module's lowest address
     static func number(_ target: UInt64, module: Int, low: UInt64) -> UInt32? {

@@ -16,7 +16,7 @@ enum HookPolicy: UInt8 {
     case execution // likewise, of one that gives the program its environment back (Executions.swift)
     case unwinderQuery // asked by an unwinder, which learns of relocated instructions as well (UnwinderQuestions.swift)
     case entryOnly // entry is recorded, then a jump: the function sees its real caller's return address
-    case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
+    case dlopen, systemCall, threadName, confinement, identity, ending, signalAction, mapping // looked at call by call (Inspection.swift)
     case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
     case makeContext // looked at for the stack that it is given (AlternateStacks.swift)
     case jump, contextJump // looked at for where they go on (LeftFrames.swift)
@@ -44,7 +44,7 @@ enum HookPolicy: UInt8 {
     /// Its calls must be seen to do no harm, also where they are not recorded (SafetyHooks.swift).
     var isWatched: Bool {
         switch self {
-        case .confinement, .systemCall, .signalAction, .identity, .ending, .vfork, .clone: true
+        case .confinement, .systemCall, .signalAction, .identity, .ending, .mapping, .vfork, .clone: true
         default: false
         }
     }
@@ -146,7 +146,8 @@ extension HookPolicy {
     private func defined(as name: Name, in definer: Definer) -> HookPolicy {
         let image = definer.image
         switch self {
-        case .threadName, .output, .ending, .clone, .makeContext: return inLibc(definer, else: .record)
+        case .mapping where !SpecialFunction.answersUnwinders: return .record // calls through slots come from modules
+        case .threadName, .output, .ending, .mapping, .clone, .makeContext: return inLibc(definer, else: .record)
         case .instrumentation, .unwinderQuery: return inLibc(definer, else: .none)
         case .vfork, .jump, .contextJump: return inLibc(definer, else: .entryOnly)
         case .execution: return FunctionHome.isLibc(definer.image) ? self : .record

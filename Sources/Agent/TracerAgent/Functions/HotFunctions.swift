@@ -86,6 +86,13 @@ enum HotFunctions {
         // Hooks are aligned: the lowest bit is free.
         functions.pointer(Int(id)).pointee.hook = isBounded ? hook : Self.watched(hook)
     }
+    /// The id is of calls of a function of which the entry alone is recorded: they count as short ones, since nothing else is known of them.
+    /// FunctionTable's lock is held.
+    static func add(_ id: UInt32, entryOf function: UInt32) {
+        if Int(function) >= functions.count { return }
+        while functions.count <= Int(id) { if !functions.append(Seen(hook: nil)) { return } }
+        functions.pointer(Int(id)).pointee.hook = functions[Int(function)].hook
+    }
     private static func watched(_ hook: UnsafeMutablePointer<function_hook>) -> UnsafeMutablePointer<function_hook>? {
         UnsafeMutablePointer(bitPattern: UInt(bitPattern: hook) | 1)
     }
@@ -220,6 +227,7 @@ enum HotFunctions {
         let now = Clock.ticks(), hook = candidate.pointee.hook
         candidate.pointee.state = .sampled
         if hook.pointee.instant == tracer_address_pass() { return } // it is left out meanwhile (GatedFunctions.swift)
+        if hook.pointee.instant == Trampolines.patchedSet.pass_counted { return } // for its calls with an exit, or without
         if !candidate.pointee.isSaid {
             if !Limits.isRing && !giveCounter(candidate) { return }
             MetadataWriter.suppressed(hook.pointee.function, counter: candidate.pointee.counter, ticks: now)

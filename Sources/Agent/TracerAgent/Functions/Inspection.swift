@@ -31,6 +31,11 @@ enum Inspection {
         return UnsafePointer<UInt32>(bitPattern: UInt(attributes &+ 4))?.pointee == 6 // SCHED_DEADLINE
     }
 
+    /// Returns true if memory is to be executed from now on: mmap(address, length, protection, …), mprotect and pkey_mprotect likewise.
+    static func mapsCode(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Bool {
+        SafetyHooks.isLooked(at: hook) && SafetyHooks.policy(hook) == .mapping && spills.thirdArgument & UInt64(Memory.execute) != 0
+    }
+
     /// Returns true if the call does not return, and no destructor runs.
     static func endsProcess(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: hook) { return false }

@@ -174,6 +174,11 @@ struct SpecialFunction {
         .init(name: "unshare", policy: .identity),
         .init(name: "setns", policy: .identity),
         .init(name: "sched_setattr", policy: .identity), // glibc 2.41
+        // They make code at run time (GeneratedCode.swift).
+        .init(name: "mmap", policy: .mapping),
+        .init(name: "mmap64", policy: .mapping),
+        .init(name: "mprotect", policy: .mapping),
+        .init(name: "pkey_mprotect", policy: .mapping),
         // End the process without the agent's destructor.
         .init(name: "_exit", policy: .ending),
         .init(name: "_Exit", policy: .ending),

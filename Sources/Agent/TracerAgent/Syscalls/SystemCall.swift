@@ -48,7 +48,7 @@ enum Failure {
 }
 
 enum Memory {
-    static let none = 0, readWrite = 3, readExecute = 5, readOnly = 1, readWriteExecute = 7
+    static let none = 0, execute = 4, readWrite = 3, readExecute = 5, readOnly = 1, readWriteExecute = 7
 
     /// Zeroed private pages, or nil.
     static func pages(_ byteCount: Int) -> UnsafeMutableRawPointer? {

@@ -20,8 +20,9 @@ extension Spills {
 }
 
 extension ThreadRecorder {
-    /// Opens a frame. nil: the call passes, with the return address that it came with.
-    func enter(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Frame? {
+    /// Opens a frame. nil: the call passes, with the return address that it came with, as it must where `entry` is the id of
+    /// its entry alone.
+    func enter(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills, entry: UInt32?) -> Frame? {
         let program = ArgumentPlan.program(of: hook)
         if !CallConditions.keep(program, spills) {
             countUnwanted()
@@ -34,9 +35,9 @@ extension ThreadRecorder {
         guard
             var label = isTailCall
                 ? ReturnLabels.label(containing: spills.returnAddress)
-                : ReturnLabels.label(of: spills.returnAddress, hook.pointee.isPatched ? .ofPatched : .slot)
+                : entry != nil ? nil : ReturnLabels.label(of: spills.returnAddress, hook.pointee.isPatched ? .ofPatched : .slot)
         else {
-            writeInstant(hook.pointee.function, from: spills.site, of: spills.object(hook))
+            writeInstant(entry ?? hook.pointee.function, from: spills.site, of: spills.object(hook))
             return nil
         }
         if isOwn {

@@ -153,14 +153,33 @@ enum ReturnLabels {
     private static func take(_ address: UInt64, _ kind: Kind) -> UInt64? {
         let state = state(kind)
         if state.pointee.free != 0 { return takeFree(address, state) }
-        if state.pointee.next >= state.pointee.limit && !prepare(kind) {
+        if state.pointee.next >= limit(kind) && !prepare(kind) {
             fill(kind)
             return nil
         }
         let label = tracer_atomic_add(&state.pointee.next, step(kind))
-        if label >= state.pointee.limit { return nil } // others have taken the rest: the next call comes here again
+        if label >= limit(kind) { return nil } // others have taken the rest: the next call comes here again
         tracer_label_return(label).pointee = address
         return label
+    }
+
+    // MARK: - Code without a module
+
+    /// Calls may come from code that was generated at run time: trampolines take no new labels by themselves.
+    nonisolated(unsafe) private(set) static var isWatching = false
+    /// How far labels are prepared, then.
+    nonisolated(unsafe) private static var watchedLimit: UInt64 = 0
+    private static func watches(_ kind: Kind) -> Bool { isWatching && kind == .ofPatched }
+    private static func limit(_ kind: Kind) -> UInt64 { watches(kind) ? watchedLimit : state(kind).pointee.limit }
+
+    /// From now on each new call site of a patched function comes to the slow path.
+    static func watch() {
+        lock.lock()
+        if !isWatching {
+            isWatching = true
+            state(.ofPatched).pointee.limit = 0
+        }
+        lock.unlock()
     }
 
     // MARK: - Recording on and off
@@ -276,7 +295,8 @@ enum ReturnLabels {
         if state.pointee.next >= state.pointee.written && !writeCode(kind) { return false }
         if number(state.pointee.next, kind) >= UInt64(state.pointee.table_count) / 2 && !grow(kind) { return false }
         let left = UInt64(state.pointee.table_count) / 2 &- number(state.pointee.next, kind)
-        state.pointee.limit = min(min(state.pointee.written, blockEnd(state.pointee.next)), state.pointee.next &+ left &* step(kind))
+        let limit = min(min(state.pointee.written, blockEnd(state.pointee.next)), state.pointee.next &+ left &* step(kind))
+        if watches(kind) { watchedLimit = limit } else { state.pointee.limit = limit }
         return true
     }
 

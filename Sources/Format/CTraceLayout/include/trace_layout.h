@@ -431,7 +431,7 @@ struct trace_function_record {
     uint32_t module;   // 0xffffffff: none
     uint64_t address;  // absolute
     uint32_t flags;
-    uint32_t name_bytes; // name follows
+    uint32_t name_bytes; // name follows; 0: it is in the module's file
 };
 /// Functions of a module that have no record of their own, with consecutive ids. Their names are in the module's file.
 struct trace_functions_record {

@@ -90,6 +90,7 @@ enum PatchedFunctions {
         }
         SpecialFunction.answersUnwinders = wanted != nil
         if wanted != nil && !Process.isAttached { ReturnLocations.offer() }
+        if wanted != nil && Process.wasRunning { GeneratedCode.expect() } // it may be there by now
         if wanted != nil { SpecialFunction.beginKeys() }
     }
     /// The agent is detached: the functions' code is as it was, and their stubs stay.
