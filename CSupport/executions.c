@@ -1,7 +1,7 @@
-// Functions that execute a program, where the user wants the agent in all that a run starts (--keep-agent): their slots lead here, and the
-// environment that the new program gets has the agent's variables again if somebody has removed or replaced them. What is there stays, but
-// that the agent is put in front of LD_PRELOAD. Everything is made on the stack: a child of vfork may be calling, or a signal handler.
-// Without the option no slot leads here, and nothing is added to an environment that the program has made.
+// Functions that execute a program: their slots lead here. A program whose address space is limited (RLIMIT_AS) gets an environment without the
+// agent, or without its second library, unless there is room for them. And where the user wants the agent in all that a run starts
+// (--keep-agent), the environment that the new program gets has the agent's variables again if somebody has removed or replaced them. What else
+// is there stays. Everything is made on the stack: a child of vfork may be calling, or a signal handler.
 #include "layout.h"
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,13 @@
 #define SMALL __attribute__((noinline))
 #endif
 
+#if defined(__x86_64__)
+enum { SYS_prlimit64 = 302 };
+#else
+enum { SYS_prlimit64 = 261 };
+#endif
+enum { LIMIT_AS = 9 }; // asm-generic/resource.h
+
 enum execution { EXECVE, EXECV, EXECVP, EXECVPE, EXECL, EXECLP, EXECLE, FEXECVE, EXECVEAT, SPAWN, SPAWNP, EXECUTIONS };
 static const char names[] = // in this order
     "execve\0execv\0execvp\0execvpe\0execl\0execlp\0execle\0fexecve\0execveat\0posix_spawn\0posix_spawnp\0";
@@ -19,7 +26,7 @@ static const char names[] = // in this order
 typedef char *const *list;
 
 static uint64_t real[EXECUTIONS];
-static char **kept;                // NAME=VALUE of the agent's settings, null after the last; the one before them is for LD_PRELOAD
+static char **kept; // NAME=VALUE of the agent's settings, null after the last; the one before them is for LD_PRELOAD
 static list first_environment;
 static const list *environment = &first_environment; // &environ
 
@@ -59,6 +66,32 @@ SMALL static int own_elements(const char *value, char *end) {
     return has_agent;
 }
 
+/// What of the agent's there is room for.
+enum room { FOR_NOTHING, FOR_THE_AGENT, FOR_ALL };
+/// A sixteenth of the limit: the agent takes 4 MB and some for its threads, the second library 34.
+SMALL static enum room room(void) {
+    uint64_t limit[2] = {UINT64_MAX, 0}; // struct rlimit64
+    tracer_system_call(SYS_prlimit64, 0, LIMIT_AS, 0, (long)limit, 0, 0);
+    return limit[0] >= 640 << 20 ? FOR_ALL : limit[0] >= 96 << 20 ? FOR_THE_AGENT : FOR_NOTHING;
+}
+
+/// Appends those elements of LD_PRELOAD that there is room for.
+SMALL static char *append_elements(const char *value, const char *begin, char *end, enum room room) {
+    while (*value) {
+        const char *element = value, *base = value;
+        while (*value && *value != ':' && *value != ' ')
+            if (*value++ == '/') base = value;
+        int is_too_large = room < FOR_ALL && after(base, "libtracer") && (room == FOR_NOTHING || after(base, "libtracer-labels."));
+        if (!is_too_large) {
+            if (end != begin) *end++ = ':';
+            while (element < value) *end++ = *element++;
+        }
+        while (*value == ':' || *value == ' ') value++;
+    }
+    *end = 0;
+    return end;
+}
+
 /// The value of LD_PRELOAD: the loader goes by the last one of several. Null: there is none.
 SMALL static const char *preload_of(list given) {
     const char *found = 0, *value;
@@ -75,37 +108,39 @@ SMALL static int is_same_name(const char *one, const char *other) {
 /// Bytes that `whole` needs, at most.
 SMALL static size_t space_for(list given) {
     const char *value = preload_of(given);
-    size_t bytes = size_of(kept[0]) + (value ? size_of(value) : 0) + 3 * sizeof *given;
+    size_t bytes = sizeof preload + (kept ? size_of(kept[0]) : 0) + (value ? size_of(value) : 0) + 3 * sizeof *given;
     for (list entry = given; entry && *entry; entry++) bytes += sizeof *entry;
-    for (list entry = kept; *entry; entry++) bytes += sizeof *entry;
+    for (list entry = kept; entry && *entry; entry++) bytes += sizeof *entry;
     return bytes;
 }
 
-/// `given` and what it lacks, in `space`.
+/// `given` with what it is to have of the agent's, in `space`.
 SMALL static list whole(list given, void *space) {
     char **entries = space;
     size_t count = 0;
+    enum room place = room();
     const char *value = preload_of(given);
-    int is_there = value && own_elements(value, 0);
+    int is_added = kept && !(value && own_elements(value, 0)), is_same = place == FOR_ALL && !is_added;
     for (list entry = given; entry && *entry; entry++)
-        if (is_there || !after(*entry, preload)) entries[count++] = *entry;
+        if (is_same || !after(*entry, preload)) entries[count++] = *entry;
     size_t own = count;
-    for (list variable = kept + 1; *variable; variable++) {
+    for (list variable = kept ? kept + 1 : 0; variable && *variable; variable++) {
         size_t n = 0;
         while (n < own && !is_same_name(entries[n], *variable)) n++;
         if (n == own) entries[count++] = *variable;
     }
-    if (!is_there) {
-        char *text = (char *)(entries + count + 2), *end = append(text, kept[0]);
-        if (value && *value) append(append(end, ":"), value);
-        entries[count++] = text;
+    if (!is_same) {
+        char *text = (char *)(entries + count + 2), *begin = append(text, preload), *end = begin;
+        if (is_added) end = append_elements(kept[0] + sizeof preload - 1, begin, end, place);
+        if (value) end = append_elements(value, begin, end, place);
+        if (end != begin) entries[count++] = text;
     }
     entries[count] = 0;
     return entries;
 }
 
 // On the caller's stack.
-#define WHOLE(given) whole(given, __builtin_alloca(space_for(given)))
+#define WHOLE(given) (kept || room() < FOR_ALL ? whole(given, __builtin_alloca(space_for(given))) : (given))
 
 SMALL static int with(enum execution function, const char *path, list arguments, list given) {
     return ((int (*)(const char *, list, list))real[function])(path, arguments, WHOLE(given));
@@ -155,7 +190,7 @@ SMALL static int spawn_p(int *pid, const char *path, const void *actions, const 
 /// What this process's environment has of the agent's: into pages of our own, since a program may write over its environment.
 SMALL int tracer_keep_environment(list given, void *(*pages)(long)) {
     first_environment = given;
-    const char *value = preload_of(given);
+    const char *value = pages ? preload_of(given) : 0;
     if (!value || !own_elements(value, 0)) return 0;
     size_t bytes = sizeof preload + size_of(value), count = 2;
     for (list entry = given; *entry; entry++) bytes += size_of(*entry), count++;

@@ -378,7 +378,7 @@ uint64_t tracer_replace_landing(uint64_t target, uint64_t get) __attribute__((vi
 uint64_t tracer_replace_set(uint64_t target, uint64_t get, int kind, int address_register) __attribute__((visibility("hidden")));
 
 // Functions that execute a program (executions.c).
-/// Keeps what the environment that the process began with has of the agent's, in pages. 0: the agent is not in its LD_PRELOAD.
+/// Keeps what the environment that the process began with has of the agent's, in pages; without these nothing. 0: the agent is not in its LD_PRELOAD.
 int tracer_keep_environment(char *const *given, void *(*pages)(long)) __attribute__((visibility("hidden")));
 /// The address of libc's `environ`. Before the program calls anything.
 void tracer_set_environment(uint64_t address) __attribute__((visibility("hidden")));

@@ -194,6 +194,55 @@ def task_of_the_agent(test):
         expect(seen == "2 threads, 0 children\n", f"the program sees {seen}in {done.stdout}")
 
 
+EXECUTES = r"""
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int argc, char **argv) {
+    const char *way = argv[argc - 2];
+    struct rlimit limit = {(rlim_t)atol(argv[argc - 1]) << 10, (rlim_t)atol(argv[argc - 1]) << 10};
+    char *words[] = {"cut", "-b1", "/dev/null", NULL};
+    int status = 0;
+    pid_t child;
+    if (setrlimit(RLIMIT_AS, &limit)) return 2;
+    if (!strcmp(way, "execv")) execv("/usr/bin/cut", words);
+    if (!strcmp(way, "execlp")) execlp("cut", "cut", "-b1", "/dev/null", NULL);
+    if (!strcmp(way, "execle")) execle("/usr/bin/cut", "cut", "-b1", "/dev/null", NULL, environ);
+    if (!strcmp(way, "vfork")) {
+        if ((child = vfork()) == 0) {
+            execve("/usr/bin/cut", words, environ);
+            _exit(3);
+        }
+        return waitpid(child, &status, 0) != child || status;
+    }
+    return posix_spawnp(&child, "cut", NULL, NULL, words, environ) || waitpid(child, &status, 0) != child || status;
+}
+"""
+
+
+def programs_with_little_address_space(test):
+    """A program that is executed under a limit has of it what it has without the agent. With enough of it, it is recorded."""
+    program = test.compile("executes", "-O1", source=EXECUTES)
+    ways = [[program, way] for way in ("execv", "execlp", "execle", "vfork", "spawn")] + [["sh", "-c", 'ulimit -v "$1"; /usr/bin/cut -b1 /dev/null', "sh"]]
+    for kilobytes, isRecorded in ((5000, False), (20000, False), (40000, False), (400_000, True), (4_000_000, True)):
+        for options in ((), ("--functions", "*!*")):
+            for way in ways:
+                # libc maps a stack for the child of posix_spawn, for which this process has no address space left.
+                if way[-1] == "spawn" and not isRecorded:
+                    continue
+                test.forget_traces()
+                done = test.tool("record", "--quiet", "--force", *options, "-o", test.trace("run"), "--", *way, str(kilobytes), env=test.environment(HOME=test.made))
+                expect(not done.stdout and not done.stderr, f"{way}, {kilobytes} KB, {options}: {done.stdout}{done.stderr}")
+                names = [name for _, _, files in os.walk(test.traces) for name in files]
+                expect(any("cut" in name for name in names) == isRecorded, f"{way}, {kilobytes} KB, {options}: {names}")
+
+
 def tests():
     once = {"record": ("record",), "startup": ("startup",), "loader": ("startup", "--loader"), "counts": ("record", "--mode", "counts", "--functions", "*"),
             "sampled": ("record", "--sample"), "no_children": ("record", "--no-children"), "no_cache": ("record", "--no-cache", "--functions", "*"),
@@ -208,4 +257,5 @@ def tests():
     return [suite.Test("environment." + name, check) for name, check in (
         *((name, leaves_nothing((*command, "-o", TRACE, "--"))) for name, command in once.items()),
         ("launch", leaves_nothing(launch, often=True)), ("baseline", leaves_nothing(baseline, often=True)), ("task_of_the_agent", task_of_the_agent),
+        ("programs_with_little_address_space", programs_with_little_address_space),
         ("check", leaves_nothing(gate, often=True, before=baseline)), ("bisect_step", leaves_nothing(step, often=True, before=baseline)))]

@@ -64,7 +64,7 @@ extension Agent {
         isRecorded = true
         complaints.report()
         describe(arguments, argumentCount)
-        if let environment, settings.keepsAgent && settings.children && !Process.wasRunning { Executions.begin(environment) }
+        if let environment, !Process.wasRunning { Executions.begin(environment, isKept: settings.keepsAgent && settings.children) }
         if !Process.wasRunning { Phases.begin(before, usage) }
         SpecialFunction.begin()
         beginArguments()
@@ -84,7 +84,7 @@ extension Agent {
         guard let flags = LoaderWatch.begin() else { return TRACE_ATTACH_LOADER }
         TraceOutput.flags =
             flags | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0) | (isFiltered ? UInt32(TRACE_FLAG_FILTERED) : 0)
-        if Executions.areKept { findEnvironment() }
+        if !Process.wasRunning { findEnvironment() }
         if settings.arguments != nil { findErrno() }
         if !Process.isAttached { Calibration.run() } // on a thread of its own
         TraceOutput.writeCost()

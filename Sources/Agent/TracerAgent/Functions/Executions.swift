@@ -1,19 +1,15 @@
-// Programs that are executed with another environment: where the user wants it (--keep-agent), they get the agent and its settings back
-// (CSupport/executions.c).
+// Programs that are executed: one whose address space is limited is not given the agent, and where the user wants it (--keep-agent), one that is
+// executed with another environment gets the agent and its settings back (CSupport/executions.c).
 import CSupport
 
 enum Executions {
-    nonisolated(unsafe) private(set) static var areKept = false
-
-    /// Keeps what this process's environment has of ours.
-    static func begin(_ environment: UnsafeMutablePointer<CText?>) {
+    /// `isKept`: programs that it executes get back what its environment has of ours.
+    static func begin(_ environment: UnsafeMutablePointer<CText?>, isKept: Bool) {
         let entries = UnsafeRawPointer(environment).assumingMemoryBound(to: UnsafeMutablePointer<CChar>?.self)
-        areKept = tracer_keep_environment(entries, { Memory.pages($0) }) != 0
+        if isKept { _ = tracer_keep_environment(entries, { Memory.pages($0) }) } else { _ = tracer_keep_environment(entries, nil) }
     }
 
-    /// Returns true if the name is that of a function that executes a program, and those are to keep the agent.
-    @inline(__always) static func isOne(_ name: Name) -> Bool { areKept && number(name) >= 0 }
-    @inline(never) private static func number(_ name: Name) -> Int32 {
+    private static func number(_ name: Name) -> Int32 {
         tracer_execution(UnsafeRawPointer(name.text).assumingMemoryBound(to: CChar.self))
     }
 

@@ -13,7 +13,7 @@ enum HookPolicy: UInt8 {
     case record // a recorded call
     case none // the slot stays as it is
     case frameLister // a recorded call of the agent's function, which calls the original (Backtraces.swift)
-    case execution // likewise, of one that gives the program its environment back (Executions.swift)
+    case execution // likewise, of one that gives the program another environment (Executions.swift)
     case unwinderQuery // asked by an unwinder, which learns of relocated instructions as well (UnwinderQuestions.swift)
     case entryOnly // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction, mapping // looked at call by call (Inspection.swift)
@@ -75,7 +75,6 @@ extension HookPolicy {
             // Compilers insert them, and they ask who called them.
             if SanitizerRuntime.isInstrumentation(name.text) { return .none }
         }
-        if Executions.isOne(name) { return .execution }
         return SpecialFunction.policy(of: name)
     }
 }
@@ -116,7 +115,7 @@ extension HookPolicy {
         if !definer.image.pointee.isCode(target) || definer.image.pointee.contains(tracer_code_low()) { return .keep }
         let isIteration = UnwinderQuestions.isIteration(name.text)
         if isIteration && caller.inBaseNamespace && UnwinderQuestions.asks(caller.image) { return .substitute(.unwinderQuery) }
-        let isExecution = self == .execution && FunctionHome.isLibc(definer.image)
+        let isExecution = self == .execution && FunctionHome.isLibc(definer.image) && !Process.wasRunning
         // It uses other registers than C's functions, or its own first bytes lead to a hook.
         if definer.isForeign || isPatched() { return isExecution ? .substitute(self) : .keep }
         var policy = self == .record || self == .entryOnly ? self : defined(as: name, in: definer)
@@ -150,7 +149,7 @@ extension HookPolicy {
         case .threadName, .output, .ending, .mapping, .clone, .makeContext: return inLibc(definer, else: .record)
         case .instrumentation, .unwinderQuery: return inLibc(definer, else: .none)
         case .vfork, .jump, .contextJump: return inLibc(definer, else: .entryOnly)
-        case .execution: return FunctionHome.isLibc(definer.image) ? self : .record
+        case .execution: return FunctionHome.isLibc(definer.image) && !Process.wasRunning ? self : .record
         case .dlopen: return inLibc(definer, else: .entryOnly) // it may still ask who called it, for the one that it stands in for
         case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
             return inLibc(definer, else: .record)

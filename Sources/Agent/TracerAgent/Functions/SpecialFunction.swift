@@ -174,6 +174,18 @@ struct SpecialFunction {
         .init(name: "unshare", policy: .identity),
         .init(name: "setns", policy: .identity),
         .init(name: "sched_setattr", policy: .identity), // glibc 2.41
+        // The program that they execute has the agent if there is room for it.
+        .init(name: "execve", policy: .execution),
+        .init(name: "execv", policy: .execution),
+        .init(name: "execvp", policy: .execution),
+        .init(name: "execvpe", policy: .execution),
+        .init(name: "execl", policy: .execution),
+        .init(name: "execlp", policy: .execution),
+        .init(name: "execle", policy: .execution),
+        .init(name: "fexecve", policy: .execution),
+        .init(name: "execveat", policy: .execution),
+        .init(name: "posix_spawn", policy: .execution),
+        .init(name: "posix_spawnp", policy: .execution),
         // They make code at run time (GeneratedCode.swift).
         .init(name: "mmap", policy: .mapping),
         .init(name: "mmap64", policy: .mapping),
