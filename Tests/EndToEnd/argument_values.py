@@ -623,6 +623,30 @@ hashlib.sha256(b"text").digest()
     expect(test.lines(test.path("c.trace"), ("compress", "sqlite3_step")) == ["compress(3.0) = 1.5", "sqlite3_step()"], f"{test.lines(test.path('c.trace'), ('compress', 'sqlite3_step'))}")
 
 
+def programs_that_are_executed_are_named(test):
+    """Their functions are called by the agent's own, which may give the program another environment."""
+    program = test.compile("program", source=r"""
+        #include <spawn.h>
+        #include <stddef.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        extern char **environ;
+        int main(void) {
+            char *words[] = {"true", "word", NULL};
+            pid_t child;
+            execve("/nowhere/true", words, environ);
+            execvp("/nowhere/either", words);
+            if (posix_spawn(&child, "/bin/true", NULL, NULL, words, environ) || waitpid(child, NULL, 0) != child) return 1;
+            execv("/bin/true", words);
+            return 2;
+        }""")
+    test.tool("record", "--quiet", "--no-children", "-o", test.path("a.trace"), "--arguments", "exec*,posix_spawn*", "--", program)
+    trace = next(os.path.join(test.path("a.trace"), name) for name in os.listdir(test.path("a.trace")) if name.startswith("program."))
+    lines = [re.sub(r"0x[0-9a-f]+", "AT", line) for line in test.lines(trace, ("exec", "posix_spawn"))]
+    expect(lines[:3] == ['execve("/nowhere/true", AT, AT) = -1 ENOENT', 'execvp("/nowhere/either", AT) = -1 ENOENT', 'posix_spawn(AT, "/bin/true", NULL, NULL, AT, AT) = 0']
+           and len(lines) == 4 and lines[3].startswith('execv("/bin/true", AT)'), f"{lines}")
+
+
 def what_is_hidden_is_not_in_the_file(test):
     test.write("values.h", HEADER)
     test.compile("liblogin.so", "-shared", "-fPIC", source=r"""

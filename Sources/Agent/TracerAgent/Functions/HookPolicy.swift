@@ -188,7 +188,7 @@ struct Hooking {
     var isOrdinary: Bool { policy.kind == UInt8(KIND_CALL) && object == 0 }
     /// Its arguments can be recorded: each of its calls is one with a frame, and is for Swift, or can be.
     var mayHaveArguments: Bool {
-        !isEntryOnly && !isSubstituted && (kind == UInt8(KIND_CALL) || kind == UInt8(KIND_INSPECT) || kind > UInt8(KIND_OPENS))
+        !isEntryOnly && policy != .frameLister && (kind == UInt8(KIND_CALL) || kind == UInt8(KIND_INSPECT) || kind > UInt8(KIND_OPENS))
     }
     /// Every call of a sanitizer's `syscall` goes to Swift: none is an ordinary one.
     var kind: UInt8 {
