@@ -160,6 +160,7 @@ enum ModuleTable {
         if filters.count == modules.count && !filters.append(image.gnuHash.filter) || !modules.append(module) { return nil }
         let index = modules.count &- 1
         StackCopying.note(module: module.path)
+        if module.state != .ignored { GeneratedCode.note(&modules.pointer(index).pointee.image) }
         MetadataWriter.module(module, UInt32(index), file)
         return index
     }

@@ -4,16 +4,13 @@
 import CSupport
 
 enum ReturnLocations {
-    /// V8 knows where its true return addresses are.
-    nonisolated(unsafe) private(set) static var areAnswered = false
-
     /// Answers the modules of the start.
     static func offer() {
         for n in 0..<ModuleTable.modules.count {
             let module = ModuleTable.modules.pointer(n)
             if module.pointee.state == .pending, let setter = setter(&module.pointee.image) {
                 tracer_answer_locations(setter)
-                areAnswered = true
+                GeneratedCode.looksAtNone = true
             }
         }
     }

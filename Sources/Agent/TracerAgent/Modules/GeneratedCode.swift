@@ -5,26 +5,26 @@
 import CSupport
 
 enum GeneratedCode {
+    /// Its run-time system looks at no such address: durations are worth more there, and an entry alone takes the slow path. V8 has asked where its
+    /// return addresses are, HotSpot has where Java was left in its JavaFrameAnchor, SpiderMonkey in exit frames of its own; the frames of LuaJIT
+    /// and PHP are on no native stack.
+    nonisolated(unsafe) static var looksAtNone = false
+
+    /// A module has been loaded.
+    @inline(never) static func note(_ image: UnsafePointer<Image>) {
+        if FunctionHome.isOne(of: "libjvm.", "libmozjs-", image) || Image.function("luaJIT_setmode", of: image) != nil
+            || Image.function("execute_ex", of: image) != nil
+        {
+            looksAtNone = true
+        }
+    }
     /// There may be some from now on.
     static func expect() {
-        if ReturnLocations.areAnswered { return }
-        for n in 0..<ModuleTable.modules.count {
-            let module = ModuleTable.modules.pointer(n)
-            if module.pointee.state != .ignored && keepsItsOwn(&module.pointee.image) { return }
-        }
-        ReturnLabels.watch()
-    }
-    /// Returns true for a run-time system that is known to look at no such address. Durations are worth more there, and an entry alone takes the slow
-    /// path. HotSpot has where Java was left in its JavaFrameAnchor, SpiderMonkey in exit frames of its own; the frames of LuaJIT and PHP are
-    /// on no native stack.
-    @inline(never) private static func keepsItsOwn(_ image: UnsafePointer<Image>) -> Bool {
-        FunctionHome.isOne(of: "libjvm.", "libmozjs-", image) || Image.function("luaJIT_setmode", of: image) != nil
-            || Image.function("execute_ex", of: image) != nil
+        if !looksAtNone { ReturnLabels.watch() }
     }
     @inline(__always) static func mayCall(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
         ReturnLabels.isWatching && hook.pointee.isPatched
     }
-    /// Precondition: the address is no label.
     /// The id of a call's entry; nil: a module has made it, or a tail call.
     @inline(never) static func entry(_ hook: UnsafeMutablePointer<function_hook>, _ returnAddress: UInt64) -> UInt32? {
         if ModuleTable.index(of: returnAddress) != nil { return nil } // labels are in the agent's
