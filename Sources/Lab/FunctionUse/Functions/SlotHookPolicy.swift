@@ -21,6 +21,8 @@ enum SlotHookPolicy {
         "wl_proxy_marshal", "wl_proxy_marshal_flags",
         "prctl", "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
         "setgroups", "initgroups", "capset", "chroot", "pivot_root", "unshare", "setns", "sched_setattr", "_exit", "_Exit", "quick_exit",
+        "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "execveat", "posix_spawn", "posix_spawnp",
+        "mmap", "mmap64", "mprotect", "pkey_mprotect",
         "__tls_get_addr",
         "___tls_get_addr", "__morestack", "_mcount", "mcount", "__fentry__", "__cyg_profile_func_enter", "__cyg_profile_func_exit",
         "__gmon_start__", "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__cxa_finalize", "__cxa_throw", "__cxa_rethrow",
